@@ -1,0 +1,1 @@
+"""What the operator may do, as data; nothing here touches a host."""

@@ -1,0 +1,1 @@
+"""What the operator wrote: the fleet file and the recipes."""

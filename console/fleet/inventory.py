@@ -1,0 +1,230 @@
+"""fleet.toml: hosts, lanes and how they are reached. Strict: an unknown key is an error that names the way out."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+import platformdirs
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
+
+from console.readings.throughput import EngineKind
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
+"""Host and lane names: letters, digits, dot, dash and underscore; they appear in commands and file names."""
+
+SGLANG_HEALTH_INTERVAL = 10.0
+VLLM_HEALTH_INTERVAL = 2.0
+
+
+class FleetError(Exception):
+    """A fleet file that cannot be used: names the file, the key and the fix."""
+
+    def __init__(self, file: Path | str, problems: list[str]) -> None:
+        super().__init__("\n".join(f"{file}: {problem}" for problem in problems))
+        self.file = str(file)
+        self.problems = tuple(problems)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Host(_Strict):
+    """One machine: reached over ssh under a name that ssh_config knows, or `local`."""
+
+    ssh: str = Field(min_length=1, max_length=255)
+    docker: str = "/var/run/docker.sock"
+    """Path of the Docker socket on the host; an empty string means the host has no Docker."""
+    known_hosts: str = ""
+    """A known_hosts file to use instead of the user's own."""
+    identity: str = ""
+    """A private key file to use instead of what ssh_config and the agent offer."""
+    config: str = ""
+    """An ssh_config file to use instead of the user's own."""
+
+    @field_validator("ssh")
+    @classmethod
+    def _plain_target(cls, value: str) -> str:
+        if value.startswith("-") or any(c.isspace() or ord(c) < 33 for c in value):
+            raise ValueError("a host alias, user@host or user@host:port, without spaces or a leading dash")
+        return value
+
+    @property
+    def is_local(self) -> bool:
+        """True for this machine, read with psutil instead of ssh."""
+        return self.ssh == "local"
+
+
+class Lane(_Strict):
+    """One endpoint that clients use, and the hosts behind it."""
+
+    recipe: str
+    url: str
+    head: Name
+    served: str = ""
+    engine: Literal["", "sglang", "vllm", "llamacpp"] = ""
+    """Empty means: told by the series present."""
+    ranks: tuple[Name, ...] = ()
+    via: Literal["ssh", "direct"] = "ssh"
+    containers: str = ""
+    """Glob over container names that belong to this lane; empty means: observed by port and image."""
+    consumers: tuple[str, ...] = ()
+    health_path: str = "/health"
+    metrics_path: str = "/metrics"
+    health_interval: float | None = Field(default=None, ge=0.2, le=300)
+    stall_after: float = Field(default=15.0, ge=1, le=3600)
+    """Seconds with work present and a frozen step counter before the lane is STALLED."""
+    free_alarm_gib: float | None = Field(default=None, ge=0)
+    """MemFree in GiB below which a unified-memory node is CRITICAL; default 4."""
+    usual_boot_s: float | None = Field(default=None, gt=0)
+    vars: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("url")
+    @classmethod
+    def _http_url(cls, value: str) -> str:
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("an http:// or https:// URL with a host, for example http://127.0.0.1:8210")
+        if parts.username or parts.password:
+            raise ValueError("no user or password in the URL")
+        return value.rstrip("/")
+
+    @field_validator("health_path", "metrics_path")
+    @classmethod
+    def _absolute_path(cls, value: str) -> str:
+        if not re.fullmatch(r"/[A-Za-z0-9._~/?=&%-]*", value):
+            raise ValueError("a path that starts with /")
+        return value
+
+    @property
+    def port(self) -> int:
+        """TCP port of the endpoint."""
+        parts = urlsplit(self.url)
+        return parts.port or (443 if parts.scheme == "https" else 80)
+
+    @property
+    def rank_hosts(self) -> tuple[str, ...]:
+        """Hosts in rank order; a lane without `ranks` is its head alone."""
+        return self.ranks or (self.head,)
+
+    @property
+    def kind(self) -> EngineKind:
+        """The declared engine; UNKNOWN where the file leaves it to observation."""
+        return EngineKind(self.engine) if self.engine else EngineKind.UNKNOWN
+
+    @property
+    def health_every(self) -> float:
+        """Seconds between health probes: SGLang's probe is a real generation, so it is asked less often."""
+        if self.health_interval is not None:
+            return self.health_interval
+        return SGLANG_HEALTH_INTERVAL if self.engine == "sglang" else VLLM_HEALTH_INTERVAL
+
+
+class Rates(_Strict):
+    """Seconds between readings."""
+
+    node: float = Field(default=1.0, ge=0.2, le=60)
+    gpu: float = Field(default=5.0, ge=1, le=600)
+    scrape: float = Field(default=1.0, ge=0.2, le=60)
+    containers: float = Field(default=5.0, ge=1, le=600)
+
+
+class Fleet(_Strict):
+    """Everything the operator wrote."""
+
+    name: Name
+    operator: str = ""
+    production: bool = True
+    """Shows PROD on every screen."""
+    rates: Rates = Rates()
+    hosts: dict[Name, Host]
+    lanes: dict[Name, Lane]
+    rehearsal: bool = Field(default=False, exclude=True)
+
+    def operator_name(self) -> str:
+        """Who the ledger names: the file, else LANESWAP_OPERATOR, else the login name."""
+        return self.operator or os.environ.get("LANESWAP_OPERATOR", "") or os.environ.get("USER", "") or "-"
+
+
+def default_path() -> Path:
+    """Where fleet.toml is looked for without -f: LANESWAP_FLEET, ./fleet.toml, then the user's config folder."""
+    if named := os.environ.get("LANESWAP_FLEET"):
+        return Path(named)
+    here = Path("fleet.toml")
+    return here if here.exists() else Path(platformdirs.user_config_dir("laneswap")) / "fleet.toml"
+
+
+def load(path: Path) -> Fleet:
+    """Read and check a fleet file. Raises FleetError that names file, key and fix."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise FleetError(path, ["no such file; write one, or point at it with -f FILE"]) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise FleetError(path, [f"cannot be read: {error}"]) from error
+    return parse(text, path)
+
+
+def parse(text: str, path: Path | str = "fleet.toml") -> Fleet:
+    """Check the text of a fleet file. Raises FleetError."""
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise FleetError(path, [f"not valid TOML: {error}"]) from error
+    try:
+        fleet = Fleet.model_validate(raw)
+    except ValidationError as error:
+        raise FleetError(path, [_explain(item) for item in error.errors()]) from error
+    if problems := _cross_check(fleet):
+        raise FleetError(path, problems)
+    return fleet
+
+
+def _cross_check(fleet: Fleet) -> list[str]:
+    problems = [] if fleet.hosts else ["hosts: empty; name at least one host"]
+    if not fleet.lanes:
+        problems.append("lanes: empty; name at least one lane")
+    for name, lane in fleet.lanes.items():
+        for key, hosts in (("head", (lane.head,)), ("ranks", lane.ranks)):
+            for host in hosts:
+                if host not in fleet.hosts:
+                    problems.append(
+                        f"lanes.{name}.{key}: no host {host!r} in [hosts]{_suggest(host, list(fleet.hosts))}"
+                    )
+        if len(set(lane.ranks)) != len(lane.ranks):
+            problems.append(f"lanes.{name}.ranks: a host stands there twice")
+        if lane.ranks and lane.head not in lane.ranks:
+            problems.append(f"lanes.{name}.head: {lane.head!r} is not one of its ranks")
+    return problems
+
+
+def _suggest(word: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(known)}"
+
+
+def _explain(item: Any) -> str:
+    where = ".".join(str(part) for part in item["loc"]) or "(top level)"
+    if item["type"] == "extra_forbidden":
+        return f"{where}: unknown key{_suggest(str(item['loc'][-1]), _known_keys(item['loc']))}"
+    if item["type"] == "missing":
+        return f"{where}: missing; add it"
+    message = str(item["msg"]).removeprefix("Value error, ")
+    return f"{where}: {message} (got {str(item['input'])[:80]!r})"
+
+
+def _known_keys(location: tuple[int | str, ...]) -> list[str]:
+    model: type[BaseModel] = Fleet
+    if location[0] == "hosts":
+        model = Host
+    elif location[0] == "lanes":
+        model = Lane
+    elif location[0] == "rates":
+        model = Rates
+    return [key for key in model.model_fields if key != "rehearsal"]

@@ -1,0 +1,1 @@
+"""`laneswap inspect`: captured files through the same parsers that read live hosts."""

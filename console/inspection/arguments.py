@@ -1,0 +1,69 @@
+"""`ROLE=PATH@SECONDS` arguments of `laneswap inspect`, and reading the files they name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_ARGUMENT = re.compile(
+    r"^(?:(?P<role>[A-Za-z0-9_.-]+)=)?(?P<path>.+?)(?:@(?P<seconds>[0-9]+(?:\.[0-9]+)?))?$"
+)
+
+MAX_BYTES = 256 * 1024 * 1024
+"""Largest file that `inspect` reads."""
+
+
+class InspectError(Exception):
+    """Input that cannot be inspected: names the file or argument and the way out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One input file. `role` is '' where none was given, `seconds` None where no time was."""
+
+    role: str
+    path: Path
+    seconds: float | None = None
+
+    def read(self) -> bytes:
+        """The file's bytes. Raises InspectError."""
+        try:
+            if self.path.stat().st_size > MAX_BYTES:
+                raise InspectError(f"{self.path}: larger than {MAX_BYTES} bytes; cut it first")
+            return self.path.read_bytes()
+        except OSError as error:
+            raise InspectError(f"{self.path}: {error.strerror or error}") from error
+
+    def text(self) -> str:
+        """The file as text; bytes that are not UTF-8 become U+FFFD."""
+        return self.read().decode("utf-8", "replace")
+
+
+def parse_argument(word: str) -> Argument:
+    """`ROLE=PATH@SECONDS`, where role and seconds may be left out. A path that exists as it stands is taken whole."""
+    if Path(word).exists():
+        return Argument("", Path(word))
+    match = _ARGUMENT.match(word)
+    if not match:
+        raise InspectError(f"{word!r}: expected [ROLE=]PATH[@SECONDS]")
+    seconds = match["seconds"]
+    return Argument(match["role"] or "", Path(match["path"]), float(seconds) if seconds else None)
+
+
+def one(arguments: Sequence[Argument], role: str, *, default: bool = False) -> Argument | None:
+    """The argument with `role`; with `default` also the only one without any role. None if there is none."""
+    named = [item for item in arguments if item.role == role]
+    if not named and default:
+        named = [item for item in arguments if not item.role]
+    if len(named) > 1:
+        raise InspectError(f"role {role!r} is given {len(named)} times")
+    return named[0] if named else None
+
+
+def reject_unknown(arguments: Sequence[Argument], allowed: Sequence[str]) -> None:
+    """Raise InspectError for a role that the kind does not know."""
+    for item in arguments:
+        if item.role and item.role not in allowed:
+            raise InspectError(f"unknown role {item.role!r}; this kind knows: {', '.join(allowed)}")

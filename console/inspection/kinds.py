@@ -1,0 +1,54 @@
+"""The table of `inspect` kinds; each names the module function that answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from console.inspection.arguments import Argument, InspectError
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind: `function` is `module:name`, taking the arguments and returning JSON-ready data."""
+
+    name: str
+    function: str
+    takes: str
+    """The roles and files it takes, for the help text."""
+
+
+KINDS: Mapping[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind("memory", "node:memory", "meminfo=M [zoneinfo=Z] [numa=N] [psi=P] [page_size=BYTES-FILE]"),
+        Kind(
+            "cgroup",
+            "node:cgroup",
+            "DIR-OR-FILES (memory.max, memory.current, memory.stat, memory.limit_in_bytes)",
+        ),
+        Kind("gpu", "node:gpu", "nvidia-smi CSV"),
+        Kind(
+            "output", "node:output", "[stdout=F] [stderr=F] [exit=F] [requests=F] [sshd_config=F] [error=F]"
+        ),
+        Kind("log", "node:log", "LOG"),
+        Kind("scrape", "engine:scrape", "0=A@0 1=B@30 [meta_info=JSON] [server_info=JSON] [health=PROBES]"),
+        Kind("health", "engine:health", "PROBES [0=A@0 1=B@60]"),
+        Kind(
+            "containers",
+            "containers:containers",
+            "[inspect=F] [list=F] [events=F] [version=F] [error=F] [models=F] [log=F] [now=F]",
+        ),
+    )
+}
+
+
+def inspect(kind: str, arguments: Sequence[Argument]) -> dict[str, Any]:
+    """Feed captured files through the live parsers. Raises InspectError for an unknown kind or unusable input."""
+    if kind not in KINDS:
+        raise InspectError(f"unknown kind {kind!r}; known: {', '.join(KINDS)}")
+    module, _, name = KINDS[kind].function.partition(":")
+    answer: dict[str, Any] = getattr(import_module(f"console.inspection.{module}"), name)(arguments)
+    return answer

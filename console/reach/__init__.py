@@ -1,0 +1,1 @@
+"""How a host is reached; the only package that runs remote commands."""

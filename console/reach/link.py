@@ -1,0 +1,101 @@
+"""What every way of reaching a host offers: the interface that `ssh` and `local` share."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+import asyncio
+
+from console.readings.output import Output
+
+
+class LinkStatus(StrEnum):
+    """Whether a host can be asked right now."""
+
+    CONNECTING = "connecting"
+    UP = "up"
+    DOWN = "down"
+
+
+@dataclass(frozen=True, slots=True)
+class LinkState:
+    """The state of one link. `since` is monotonic; `error` and `hint` are safe text."""
+
+    status: LinkStatus
+    since: float
+    error: str = ""
+    hint: str = ""
+    attempts: int = 0
+    retry_at: float | None = None
+    """Monotonic time of the next connection attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame of a host's sampler stream: raw texts by name, dated by both clocks.
+
+    `kind` is the source group: `node` (meminfo, psi, numa, zoneinfo, vmstat...), `gpu`, `facts`, `cgroup`,
+    `error`. `sequence` grows by one per frame of the stream; `host_mono` is the host's monotonic clock and
+    `host_wall` its Unix time, `received` the console's monotonic time. `started` is the host's monotonic time
+    before the source was read: `host_mono - started` is how long the source took.
+    """
+
+    kind: str
+    sequence: int
+    host_mono: float
+    host_wall: float
+    received: float
+    texts: dict[str, str] = field(default_factory=dict)
+    error: str = ""
+    started: float | None = None
+
+
+class ReachError(Exception):
+    """A host could not be asked. Carries host, command and a hint for the operator."""
+
+    def __init__(self, host: str, command: str, problem: str, hint: str = "") -> None:
+        super().__init__(f"{host}: {command}: {problem}" + (f" ({hint})" if hint else ""))
+        self.host = host
+        self.command = command
+        self.problem = problem
+        self.hint = hint
+
+
+class Link(Protocol):
+    """One host, kept connected in the background. `start` returns at once; nothing here raises because a host is down."""
+
+    name: str
+
+    @property
+    def state(self) -> LinkState:
+        """The link's newest state."""
+        ...
+
+    async def start(self) -> None:
+        """Begin to connect and stay connected (background task, reconnects with jitter)."""
+        ...
+
+    async def close(self) -> None:
+        """End sampler, channels and connection; leaves nothing running on the host."""
+        ...
+
+    async def run(self, argv: Sequence[str], *, stdin: str = "", limit: float = 10.0) -> Output:
+        """Run one command. Never raises for a remote failure: see `Output.outcome`. `limit` in seconds, all in."""
+        ...
+
+    def frames(self) -> AsyncIterator[Frame]:
+        """The sampler stream, across reconnects, until `close`."""
+        ...
+
+    async def open_tcp(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A byte stream to host:port as seen from this host, with no listening port here. Raises ReachError."""
+        ...
+
+    def forward_unix(self, remote_path: str) -> AbstractAsyncContextManager[Path]:
+        """A local socket file in a 0700 directory that leads to `remote_path` on the host. Raises ReachError."""
+        ...

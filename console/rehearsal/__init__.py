@@ -1,0 +1,1 @@
+"""The embedded fleet: real ssh servers and real processes on this machine, with scripted faults."""

@@ -1,0 +1,3 @@
+"""The one place where remote text becomes safe text."""
+
+from __future__ import annotations

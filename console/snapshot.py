@@ -1,0 +1,181 @@
+"""The one immutable picture of the fleet that lamps, alarms, panes and the JSON twin are functions of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from console.fleet.inventory import Fleet, Lane
+from console.reach.link import LinkState
+from console.readings.containers import Container
+from console.readings.gpu import Gpu
+from console.readings.health import HttpAnswer, LaneVerdict, Lights
+from console.readings.memory import Memory
+from console.readings.quality import Reading
+from console.readings.throughput import Throughput
+
+
+@dataclass(frozen=True, slots=True)
+class Containers:
+    """All containers of one host, or why they cannot be read (never an empty list instead)."""
+
+    items: tuple[Container, ...]
+    problem: str = ""
+    """Safe words: `permission: docker group not active in this session, reconnect`."""
+    hint: str = ""
+    api_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """What changes only with a reboot."""
+
+    hostname: str
+    kernel: str
+    boot_id: str
+    cpus: int
+    python: str
+    """What the sampler runs on: `python3 3.11.2` or `sh`."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPoint:
+    """One point of a node's memory history."""
+
+    at: float
+    used: float
+    """Bytes: total - free - cached; NaN where there was no data."""
+    cached: float
+    free: float
+
+
+@dataclass(frozen=True, slots=True)
+class HostView:
+    """One host at one moment."""
+
+    name: str
+    link: LinkState
+    memory: Reading[Memory]
+    gpus: Reading[tuple[Gpu, ...]]
+    facts: Reading[HostFacts]
+    containers: Reading[Containers]
+    drift: float | None
+    """Seconds the host's wall clock is ahead of the console's; None if unknown."""
+    unified: bool
+    """CPU and GPU share one memory, so MemFree is what the driver can allocate."""
+    history: tuple[MemoryPoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RatePoint:
+    """One point of a lane's history. NaN where there was no data."""
+
+    at: float
+    decode_tps: float
+    kv_fraction: float
+
+
+@dataclass(frozen=True, slots=True)
+class RankView:
+    """One rank of a lane: the container that serves it there, if one was recognised."""
+
+    rank: int
+    host: str
+    container: Container | None
+    word: str
+    """`serving`, `exited 137`, `no container`, `unknown`..."""
+    revision: str
+
+
+@dataclass(frozen=True, slots=True)
+class LaneView:
+    """One lane at one moment."""
+
+    name: str
+    lane: Lane
+    health: Reading[HttpAnswer]
+    throughput: Reading[Throughput]
+    served: Reading[str]
+    """The name that /v1/models answers: identity for clients, never the checkpoint."""
+    lights: Lights
+    verdict: LaneVerdict
+    state_since: float
+    """Monotonic time at which the lane entered its present state."""
+    ranks: tuple[RankView, ...]
+    history: tuple[RatePoint, ...] = ()
+    pools: tuple[int, ...] = ()
+    """KV pool sizes of the boots seen, tokens, oldest first."""
+    usual_decode: tuple[float, float] | None = None
+    """The lane's own usual band, tok/s (10th to 90th percentile while serving); None before enough data."""
+    last_decode: float | None = None
+    """tok/s when the lane last served."""
+
+
+class Severity(StrEnum):
+    """How loud a word is: grey, blue, orange, red."""
+
+    NORMAL = "normal"
+    INFO = "info"
+    LOOK = "look"
+    ACT = "act"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened; all texts are safe."""
+
+    wall: float
+    subject: str
+    text: str
+    severity: Severity = Severity.NORMAL
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line of the followed container log, sanitised at ingest."""
+
+    wall: float | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogView:
+    """The log being followed, newest line last."""
+
+    host: str
+    container: str
+    lines: tuple[LogLine, ...]
+    skipped: int = 0
+    """Lines dropped to keep up."""
+    problem: str = ""
+    taken_mono: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything known at monotonic time `now` / Unix time `wall`."""
+
+    sequence: int
+    now: float
+    wall: float
+    fleet: Fleet
+    rehearsal: bool
+    hosts: tuple[HostView, ...]
+    lanes: tuple[LaneView, ...]
+    events: tuple[Event, ...] = ()
+    """Newest last."""
+    log: LogView | None = None
+
+    def host(self, name: str) -> HostView:
+        """The view of host `name`. Raises KeyError."""
+        for view in self.hosts:
+            if view.name == name:
+                return view
+        raise KeyError(name)
+
+    def lane(self, name: str) -> LaneView:
+        """The view of lane `name`. Raises KeyError."""
+        for view in self.lanes:
+            if view.name == name:
+                return view
+        raise KeyError(name)

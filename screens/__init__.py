@@ -1,0 +1,1 @@
+"""Full-terminal views built from widgets."""
