@@ -4,38 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 from console.fleet.inventory import Fleet, Lane
 from console.reach.link import LinkState
-from console.readings.containers import Container
+from console.readings.containers import Container, Containers
+from console.readings.facts import HostFacts
 from console.readings.gpu import Gpu
 from console.readings.health import HttpAnswer, LaneVerdict, Lights
 from console.readings.memory import Memory
 from console.readings.quality import Reading
 from console.readings.throughput import Throughput
-
-
-@dataclass(frozen=True, slots=True)
-class Containers:
-    """All containers of one host, or why they cannot be read (never an empty list instead)."""
-
-    items: tuple[Container, ...]
-    problem: str = ""
-    """Safe words: `permission: docker group not active in this session, reconnect`."""
-    hint: str = ""
-    api_version: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class HostFacts:
-    """What changes only with a reboot."""
-
-    hostname: str
-    kernel: str
-    boot_id: str
-    cpus: int
-    python: str
-    """What the sampler runs on: `python3 3.11.2` or `sh`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,3 +158,23 @@ class Snapshot:
             if view.name == name:
                 return view
         raise KeyError(name)
+
+
+class Source(Protocol):
+    """Where the screens and the headless twin get their snapshots: the feed, or a fixed picture in a test."""
+
+    async def start(self) -> None:
+        """Begin to ask every source in the background; returns at once."""
+        ...
+
+    async def stop(self) -> None:
+        """End every task and leave nothing running on any host."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """The newest picture; cheap, never blocks, never raises."""
+        ...
+
+    def follow(self, lane: str, host: str) -> None:
+        """Follow the log of the container that serves `lane` on `host`."""
+        ...

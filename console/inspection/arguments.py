@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-_ARGUMENT = re.compile(
-    r"^(?:(?P<role>[A-Za-z0-9_.-]+)=)?(?P<path>.+?)(?:@(?P<seconds>[0-9]+(?:\.[0-9]+)?))?$"
-)
+_ARGUMENT = re.compile(r"^(?:(?P<role>[A-Za-z0-9_.-]+)=)?(?P<path>.+?)(?:@(?P<seconds>[0-9]+(?:\.[0-9]+)?))?$")
 
 MAX_BYTES = 256 * 1024 * 1024
 """Largest file that `inspect` reads."""

@@ -30,9 +30,7 @@ KINDS: Mapping[str, Kind] = {
             "DIR-OR-FILES (memory.max, memory.current, memory.stat, memory.limit_in_bytes)",
         ),
         Kind("gpu", "node:gpu", "nvidia-smi CSV"),
-        Kind(
-            "output", "node:output", "[stdout=F] [stderr=F] [exit=F] [requests=F] [sshd_config=F] [error=F]"
-        ),
+        Kind("output", "node:output", "[stdout=F] [stderr=F] [exit=F] [requests=F] [sshd_config=F] [error=F]"),
         Kind("log", "node:log", "LOG"),
         Kind("scrape", "engine:scrape", "0=A@0 1=B@30 [meta_info=JSON] [server_info=JSON] [health=PROBES]"),
         Kind("health", "engine:health", "PROBES [0=A@0 1=B@60]"),

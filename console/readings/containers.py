@@ -64,3 +64,14 @@ class Container:
     autoheal: bool
     """A third party (docker-autoheal label) may restart this container."""
     pid: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Containers:
+    """All containers of one host, or why they cannot be read (never an empty list instead)."""
+
+    items: tuple[Container, ...]
+    problem: str = ""
+    """Safe words: `permission: docker group not active in this session, reconnect`."""
+    hint: str = ""
+    api_version: str = ""
