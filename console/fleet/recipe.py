@@ -1,0 +1,90 @@
+"""Recipes: data files that say how one family of lanes is driven. Adding one needs no code.
+
+What a recipe says is a default: a key that the operator wrote in fleet.toml wins.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from console.fleet.inventory import Fleet, FleetError, Lane
+
+_SHIPPED = "console.fleet.recipes"
+
+
+class Reads(BaseModel):
+    """How a lane of this family is read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    engine: Literal["", "sglang", "vllm", "llamacpp"] = ""
+    containers: str = ""
+    """Glob over container names; empty means: observed by the port they own."""
+    health_path: str = "/health"
+    metrics_path: str = "/metrics"
+    health_interval: float | None = Field(default=None, ge=0.2, le=300)
+    """Seconds."""
+    stall_after: float = Field(default=15.0, ge=1, le=3600)
+    """Seconds with work present and a frozen step counter before the lane is STALLED."""
+    usual_boot_s: float | None = Field(default=None, gt=0)
+    """Seconds from start to healthy that this family is known for."""
+
+
+class Recipe(BaseModel):
+    """One family of lanes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    title: str
+    reads: Reads = Reads()
+
+
+def shipped() -> tuple[str, ...]:
+    """Names of the recipes that come with laneswap."""
+    files = resources.files(_SHIPPED).iterdir()
+    return tuple(sorted(item.name.removesuffix(".toml") for item in files if item.name.endswith(".toml")))
+
+
+def load_recipe(name: str, beside: Path | None = None) -> Recipe:
+    """A shipped recipe by name, or one's own by path (relative to the fleet file). Raises FleetError."""
+    if name in shipped():
+        source: str = name + ".toml"
+        text = (resources.files(_SHIPPED) / source).read_text(encoding="utf-8")
+        return _parse(text, source)
+    path = Path(name).expanduser()
+    if beside is not None and not path.is_absolute():
+        path = beside / path
+    if not name.endswith(".toml"):
+        raise FleetError(name, [f"no recipe of that name; shipped: {', '.join(shipped())}; or give a path to a .toml"])
+    try:
+        return _parse(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise FleetError(path, [f"recipe cannot be read: {error}"]) from error
+
+
+def _parse(text: str, source: str) -> Recipe:
+    try:
+        return Recipe.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise FleetError(source, [f"not valid TOML: {error}"]) from error
+    except ValidationError as error:
+        problems = [f"{'.'.join(str(p) for p in item['loc'])}: {item['msg']}" for item in error.errors()]
+        raise FleetError(source, problems) from error
+
+
+def apply_recipes(fleet: Fleet, beside: Path | None = None) -> Fleet:
+    """The fleet with every key that the operator left out filled from the lane's recipe. Raises FleetError."""
+    lanes = {name: _fill(lane, load_recipe(lane.recipe, beside)) for name, lane in fleet.lanes.items()}
+    return fleet.model_copy(update={"lanes": lanes})
+
+
+def _fill(lane: Lane, recipe: Recipe) -> Lane:
+    given = lane.model_fields_set
+    missing = {key: value for key, value in recipe.reads.model_dump().items() if key not in given and value is not None}
+    return lane.model_copy(update=missing)

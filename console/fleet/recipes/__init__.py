@@ -1,0 +1,1 @@
+"""The recipes that come with laneswap, one TOML file a family."""
