@@ -1,0 +1,463 @@
+"""THE table of actions: keys, palette, `:` commands, key line, help and CLI twins all come from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Scope(StrEnum):
+    """Whether an action can change anything on a host."""
+
+    SAFE = "safe"
+    GUARDED = "guarded"
+
+
+class Group(StrEnum):
+    """Headings of the help screen, in its order."""
+
+    LOOK = "look"
+    MOVE = "move"
+    TIME = "time"
+    ALARMS = "alarms"
+    CONSOLE = "console"
+    GUARDED = "guarded"
+
+
+class Place(StrEnum):
+    """The screens an action is available on."""
+
+    DASHBOARD = "dashboard"
+    LOGS = "logs"
+    HELP = "help"
+    EXPLAIN = "explain"
+
+
+ANYWHERE = frozenset(Place)
+DASHBOARD = frozenset({Place.DASHBOARD})
+READING = frozenset({Place.LOGS, Place.HELP, Place.EXPLAIN})
+READ_ONLY = "not in this version: this console is read-only. Nothing was sent."
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing the operator can ask for."""
+
+    id: str
+    keys: tuple[str, ...]
+    """Key names as the terminal reports them: a character, or `tab`, `escape`, `f1`..."""
+    shown: str
+    """The key as help and key line write it: `?`, `1-9`."""
+    word: str
+    """One word for the key line."""
+    title: str
+    help: str
+    group: Group
+    scope: Scope = Scope.SAFE
+    places: frozenset[Place] = DASHBOARD
+    commands: tuple[str, ...] = ()
+    """Names for the `:` line, the first one is shown; '' cannot be typed."""
+    argument: str = ""
+    """What a command takes after its name: `PANE`, `LANE`, `TEXT`; '' for nothing."""
+    cli: str = ""
+    """The headless command that does the same; '' where there is none."""
+    palette: bool = False
+    key_line: bool = False
+    fixed: bool = False
+    """The keys cannot be changed by a user keymap."""
+    unavailable: str = ""
+    """Why this version does not do it; '' for what works."""
+
+
+def _guarded(letter: str, ident: str, word: str, title: str, help_: str) -> Action:
+    return Action(
+        id=ident,
+        keys=(letter,),
+        shown=letter,
+        word=word,
+        title=title,
+        help=help_,
+        group=Group.GUARDED,
+        scope=Scope.GUARDED,
+        places=ANYWHERE,
+        commands=(ident,),
+        key_line=True,
+        fixed=True,
+        unavailable=READ_ONLY,
+    )
+
+
+ACTIONS: tuple[Action, ...] = (
+    Action(
+        "logs",
+        ("l",),
+        "l",
+        "logs",
+        "follow a log",
+        "The serving container's log: choose the host, search, scroll back.",
+        Group.LOOK,
+        commands=("logs", "log"),
+        argument="HOST",
+        palette=True,
+        key_line=True,
+    ),
+    Action(
+        "explain",
+        ("x",),
+        "x",
+        "explain",
+        "explain the pane",
+        "Every value of the pane in focus: source, when it was read, basis and formula.",
+        Group.LOOK,
+        commands=("explain",),
+        argument="PANE",
+        cli="laneswap status --json",
+        palette=True,
+        key_line=True,
+    ),
+    Action(
+        "filter",
+        ("/",),
+        "/",
+        "filter",
+        "filter",
+        "Only nodes, containers, events and log lines that hold the text; an empty text or Esc shows all.",
+        Group.LOOK,
+        places=frozenset({Place.DASHBOARD, Place.LOGS}),
+        commands=("filter",),
+        argument="TEXT",
+        palette=True,
+        key_line=True,
+    ),
+    Action(
+        "zoom",
+        ("z",),
+        "z",
+        "zoom",
+        "zoom the pane",
+        "The pane in focus takes the room of all panes; again, or Esc, gives it back.",
+        Group.LOOK,
+        commands=("zoom",),
+        argument="PANE",
+        palette=True,
+        key_line=True,
+    ),
+    Action(
+        "ledger",
+        ("e",),
+        "e",
+        "ledger",
+        "ledger",
+        "The record of what operators did.",
+        Group.LOOK,
+        commands=("ledger",),
+        unavailable="no ledger yet: this console is read-only and does nothing that it would have to record.",
+    ),
+    Action(
+        "focus",
+        tuple("123456789"),
+        "1-9",
+        "focus",
+        "focus a pane",
+        "Put the focus on the pane with that number.",
+        Group.MOVE,
+        commands=("focus",),
+        argument="PANE",
+        key_line=True,
+        fixed=True,
+    ),
+    Action(
+        "next-pane",
+        ("tab", "right"),
+        "tab",
+        "next pane",
+        "next pane",
+        "Put the focus on the next pane; the right arrow does the same.",
+        Group.MOVE,
+    ),
+    Action(
+        "previous-pane",
+        ("shift+tab", "left"),
+        "shift+tab",
+        "previous pane",
+        "previous pane",
+        "Put the focus on the pane before; the left arrow does the same.",
+        Group.MOVE,
+    ),
+    Action("up", ("up", "k"), "up", "up", "scroll up", "One row up in the pane in focus; `k` too.", Group.MOVE),
+    Action(
+        "down", ("down", "j"), "down", "down", "scroll down", "One row down in the pane in focus; `j` too.", Group.MOVE
+    ),
+    Action(
+        "next-lane",
+        ("n", ">"),
+        "n",
+        "lane",
+        "next lane",
+        "Show the next lane of the fleet, in the order of the fleet file; `>` does the same.",
+        Group.MOVE,
+        commands=("next",),
+        palette=True,
+        key_line=True,
+    ),
+    Action(
+        "previous-lane",
+        ("<",),
+        "<",
+        "lane before",
+        "previous lane",
+        "Show the lane before in the order of the fleet file.",
+        Group.MOVE,
+        commands=("previous",),
+        palette=True,
+    ),
+    Action(
+        "lane",
+        (),
+        "",
+        "lane",
+        "show a lane",
+        "Show the named lane.",
+        Group.MOVE,
+        commands=("lane",),
+        argument="LANE",
+    ),
+    Action(
+        "pause",
+        ("p",),
+        "p",
+        "pause",
+        "pause or resume",
+        "Hold one picture still. Sampling goes on, and alarms still break through.",
+        Group.TIME,
+        commands=("pause", "resume"),
+        palette=True,
+        key_line=True,
+    ),
+    Action(
+        "step-back",
+        ("[",),
+        "[",
+        "earlier",
+        "one picture earlier",
+        "While paused: the picture before.",
+        Group.TIME,
+        commands=("back",),
+    ),
+    Action(
+        "step-forward",
+        ("]",),
+        "]",
+        "later",
+        "one picture later",
+        "While paused: the picture after.",
+        Group.TIME,
+        commands=("forward",),
+    ),
+    Action(
+        "acknowledge",
+        ("a",),
+        "a",
+        "ack",
+        "acknowledge",
+        "Mark the first alarm not yet acknowledged as seen; it stays on screen until its cause is gone.",
+        Group.ALARMS,
+        commands=("ack", "acknowledge"),
+        palette=True,
+        key_line=True,
+    ),
+    Action(
+        "help",
+        ("?", "f1"),
+        "?",
+        "help",
+        "help",
+        "All keys, from the table that also drives them.",
+        Group.CONSOLE,
+        places=ANYWHERE,
+        commands=("help",),
+        cli="laneswap keys",
+        palette=True,
+        key_line=True,
+    ),
+    Action(
+        "command",
+        (":",),
+        ":",
+        "cmd",
+        "command line",
+        "Type a command by name; tab completes it.",
+        Group.CONSOLE,
+        places=ANYWHERE,
+        key_line=True,
+    ),
+    Action(
+        "palette",
+        ("ctrl+p",),
+        "ctrl+p",
+        "palette",
+        "command palette",
+        "Find a safe command by any part of its name.",
+        Group.CONSOLE,
+        places=ANYWHERE,
+        commands=("palette",),
+    ),
+    Action(
+        "back",
+        ("escape",),
+        "Esc",
+        "back",
+        "back",
+        "Close what is open: a line being typed, a screen, the zoom, the filter. It never quits.",
+        Group.CONSOLE,
+        places=ANYWHERE,
+        fixed=True,
+    ),
+    Action(
+        "hint-quit",
+        ("ctrl+c",),
+        "ctrl+c",
+        "hint",
+        "how to quit",
+        "Says how to quit. It never acts and never quits.",
+        Group.CONSOLE,
+        places=ANYWHERE,
+        fixed=True,
+    ),
+    Action(
+        "quit",
+        ("q",),
+        "q",
+        "quit",
+        "quit",
+        "Leave the console. Nothing on a host changes; the samplers there end.",
+        Group.CONSOLE,
+        places=ANYWHERE,
+        commands=("quit", "q"),
+        palette=True,
+        key_line=True,
+    ),
+    Action(
+        "follow",
+        ("f",),
+        "f",
+        "follow",
+        "follow the newest line",
+        "Stay at the newest line, or stop there.",
+        Group.LOOK,
+        places=frozenset({Place.LOGS}),
+        commands=("follow",),
+        key_line=True,
+    ),
+    Action(
+        "next-host",
+        ("h",),
+        "h",
+        "host",
+        "log of the next host",
+        "Follow the log on the lane's next host.",
+        Group.LOOK,
+        places=frozenset({Place.LOGS}),
+        commands=("host",),
+        argument="HOST",
+        key_line=True,
+    ),
+    Action(
+        "next-match",
+        ("n",),
+        "n",
+        "next match",
+        "next match",
+        "Jump to the next line that holds the text searched for.",
+        Group.MOVE,
+        places=frozenset({Place.LOGS}),
+        key_line=True,
+    ),
+    Action("scroll-up", ("up", "k"), "up", "up", "one line up", "One line up.", Group.MOVE, places=READING),
+    Action("scroll-down", ("down", "j"), "down", "down", "one line down", "One line down.", Group.MOVE, places=READING),
+    Action("page-up", ("pageup",), "PgUp", "page up", "one page up", "One page up.", Group.MOVE, places=READING),
+    Action(
+        "page-down",
+        ("pagedown", "space"),
+        "PgDn",
+        "page down",
+        "one page down",
+        "One page down; space too.",
+        Group.MOVE,
+        places=READING,
+    ),
+    Action("top", ("home", "g"), "Home", "top", "to the top", "The first line; `g` too.", Group.MOVE, places=READING),
+    Action("end", ("end",), "End", "end", "to the end", "The last line.", Group.MOVE, places=READING),
+    _guarded("D", "disarm", "watchdog", "disarm or arm the watchdog", "Switch the lane's watchdog off or on again."),
+    _guarded("S", "stop", "stop", "stop the lane", "Stop the lane's containers on every rank."),
+    _guarded("R", "relaunch", "relaunch", "relaunch the lane", "Start the lane again as its site file says."),
+    _guarded("B", "rollback", "roll back", "roll the lane back", "Go back to the revision served before."),
+)
+"""Every action, in the order of help."""
+
+BY_ID: dict[str, Action] = {action.id: action for action in ACTIONS}
+GUARDED_KEYS: frozenset[str] = frozenset(key for a in ACTIONS if a.scope is Scope.GUARDED for key in a.keys)
+
+
+def available(place: Place) -> tuple[Action, ...]:
+    """The actions of one screen."""
+    return tuple(action for action in ACTIONS if place in action.places)
+
+
+def key_line(place: Place) -> tuple[Action, ...]:
+    """The safe actions that a screen's key line names, most used first."""
+    rank = {ident: n for n, ident in enumerate(_KEY_LINE_ORDER)}
+    chosen = [a for a in available(place) if a.key_line and a.scope is Scope.SAFE]
+    return tuple(sorted(chosen, key=lambda a: rank.get(a.id, len(rank))))
+
+
+def guarded() -> tuple[Action, ...]:
+    """The guarded actions, in the order of the key line."""
+    return tuple(action for action in ACTIONS if action.scope is Scope.GUARDED)
+
+
+_KEY_LINE_ORDER = (
+    *("help", "command", "filter", "focus", "zoom", "logs", "follow", "next-host", "next-match"),
+    *("pause", "acknowledge", "explain", "next-lane", "quit"),
+)
+
+
+def palette() -> tuple[Action, ...]:
+    """What the command palette lists: safe commands that work without an argument."""
+    return tuple(a for a in ACTIONS if a.palette and a.scope is Scope.SAFE and not a.unavailable)
+
+
+class CommandError(ValueError):
+    """A `:` line that names no action of this screen; the message says what does exist."""
+
+
+def parse_command(line: str, place: Place) -> tuple[Action, str]:
+    """The action and argument that a `:` line asks for. Raises CommandError."""
+    name, _, argument = line.strip().removeprefix(":").strip().partition(" ")
+    argument = argument.strip()
+    found = next((a for a in available(place) if name and name in a.commands), None)
+    if found is None:
+        raise CommandError(_unknown(name, place))
+    if argument and not found.argument:
+        raise CommandError(f"{name} takes nothing after its name")
+    return found, argument
+
+
+def complete(prefix: str, place: Place, arguments: dict[str, Iterable[str]] | None = None) -> tuple[str, ...]:
+    """What a `:` line can become: command names, then the words known for the command's argument."""
+    name, space, rest = prefix.lstrip().removeprefix(":").lstrip().partition(" ")
+    if not space:
+        names = [command for action in available(place) for command in action.commands]
+        return tuple(sorted(n for n in names if n.startswith(name)))
+    action = next((a for a in available(place) if name in a.commands), None)
+    words = (arguments or {}).get(action.argument, ()) if action else ()
+    return tuple(f"{name} {word}" for word in words if word.startswith(rest.strip()))
+
+
+def _unknown(name: str, place: Place) -> str:
+    import difflib
+
+    names = [command for action in available(place) for command in action.commands]
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"no command {name!r}" + (f"; did you mean {close[0]!r}?" if close else "; ? lists the keys, tab completes")
