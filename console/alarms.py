@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from console.snapshot import Severity, Snapshot
+from console import format as fmt
+from console.reach.link import LinkStatus
+from console.readings.health import LaneState
+from console.readings.memory import Memory
+from console.readings.quality import Quality
+from console.snapshot import HostView, LaneView, Severity, Snapshot
+
+FREE_ALARM_GIB = 4.0
+"""MemFree below which a unified-memory node is critical: its GPU driver fails allocations instead of evicting cache."""
+AVAILABLE_ALARM = 0.02
+"""Share of MemTotal still available below which a node without unified memory is critical."""
+DRIFT_ALARM_S = 2.0
+PRESSURE_ALARM = 10.0
+"""Percent of the last 10 s in which every task waited for memory."""
+
+_RANK = {Severity.ACT: 0, Severity.LOOK: 1, Severity.INFO: 2, Severity.NORMAL: 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,5 +39,93 @@ class Alarm:
 
 
 def alarms(snapshot: Snapshot) -> tuple[Alarm, ...]:
-    """All alarms of the fleet, worst first."""
-    raise NotImplementedError
+    """All alarms of the fleet, worst first; lanes before hosts at the same severity."""
+    found = [alarm for lane in snapshot.lanes for alarm in lane_alarms(snapshot, lane)]
+    found += [alarm for host in snapshot.hosts for alarm in host_alarms(snapshot, host)]
+    return tuple(sorted(found, key=lambda alarm: _RANK[alarm.severity]))
+
+
+def free_alarm_bytes(snapshot: Snapshot, host: str) -> float:
+    """The MemFree threshold of a host in bytes: the highest that a lane on it asks for, else the default."""
+    asked = [
+        lane.lane.free_alarm_gib
+        for lane in snapshot.lanes
+        if host in lane.lane.rank_hosts and lane.lane.free_alarm_gib is not None
+    ]
+    return (max(asked) if asked else FREE_ALARM_GIB) * fmt.GIB
+
+
+def host_alarms(snapshot: Snapshot, host: HostView) -> Iterator[Alarm]:
+    """Link, memory, pressure, clock, stuck sources and unreadable Docker of one host."""
+    link = host.link
+    if link.status is not LinkStatus.UP and link.error:
+        since = fmt.short_age(snapshot.now - link.since)
+        yield Alarm(f"link:{host.name}", Severity.LOOK, host.name, f"unreachable {since}: {link.error}", link.hint)
+        return
+    memory = host.memory.current(snapshot.now)
+    if memory is not None:
+        yield from memory_alarms(host.name, memory, host.unified, free_alarm_bytes(snapshot, host.name))
+    elif host.memory.quality(snapshot.now) is Quality.STALE or host.memory.error:
+        why = host.memory.error or f"no reading for {fmt.age(host.memory.age(snapshot.now))}"
+        yield Alarm(f"stale:{host.name}", Severity.LOOK, host.name, f"memory {why}", "")
+    if host.gpus.error:
+        yield Alarm(f"gpu:{host.name}", Severity.LOOK, host.name, host.gpus.error, "")
+    if host.drift is not None and abs(host.drift) > DRIFT_ALARM_S:
+        yield Alarm(f"drift:{host.name}", Severity.LOOK, host.name, f"clock {fmt.signed_seconds(host.drift)} off", "")
+    docker = host.containers.value
+    if host.containers.error:
+        yield Alarm(f"docker:{host.name}", Severity.LOOK, host.name, host.containers.error, "")
+    elif docker is not None and docker.problem:
+        yield Alarm(f"docker:{host.name}", Severity.LOOK, host.name, docker.problem, docker.hint)
+
+
+def memory_alarms(host: str, memory: Memory, unified: bool, free_threshold: float) -> Iterator[Alarm]:
+    """On unified memory MemFree decides; elsewhere MemAvailable does."""
+    if unified and memory.free < free_threshold:
+        text = f"free {fmt.gib(memory.free)} of {fmt.gib(memory.total)} GiB, {fmt.gib(memory.cached)} cached"
+        yield Alarm(f"memory:{host}", Severity.ACT, host, text, "stop copy or drop cache")
+    elif memory.available is not None and memory.available < AVAILABLE_ALARM * memory.total:
+        text = f"available {fmt.gib(memory.available)} of {fmt.gib(memory.total)} GiB"
+        yield Alarm(f"memory:{host}", Severity.ACT, host, text, "the kernel is about to kill a process")
+    pressure = memory.pressure
+    if pressure is not None and pressure.full_avg10 >= PRESSURE_ALARM:
+        text = f"memory pressure: all tasks stalled {fmt.number(pressure.full_avg10, 0)} % of 10 s"
+        yield Alarm(f"pressure:{host}", Severity.LOOK, host, text, "")
+
+
+_LANE_SEVERITY = {
+    LaneState.DOWN: Severity.ACT,
+    LaneState.STALLED: Severity.ACT,
+    LaneState.DEGRADED: Severity.ACT,
+    LaneState.PAUSED: Severity.ACT,
+    LaneState.BLIND: Severity.LOOK,
+    LaneState.DRAINING: Severity.LOOK,
+    LaneState.UNKNOWN: Severity.LOOK,
+}
+
+
+def lane_alarms(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
+    """The lane's state, mixed revisions, a third party that may restart it, and a full pool."""
+    severity = _LANE_SEVERITY.get(lane.verdict.state)
+    if severity is not None and not _first_seconds(snapshot, lane):
+        text = f"{lane.verdict.state.upper()}: {lane.verdict.why}"
+        yield Alarm(f"state:{lane.name}", severity, lane.name, text, "")
+    revisions = {rank.revision for rank in lane.ranks if rank.revision}
+    if len(revisions) > 1:
+        by_rank = ", ".join(f"{rank.host} {fmt.revision(rank.revision)}" for rank in lane.ranks)
+        yield Alarm(f"revision:{lane.name}", Severity.ACT, lane.name, f"MIXED revisions: {by_rank}", "")
+    if any(rank.container is not None and rank.container.autoheal for rank in lane.ranks):
+        text = "autoheal label: a third party may restart it"
+        yield Alarm(f"autoheal:{lane.name}", Severity.INFO, lane.name, text, "")
+    throughput = lane.throughput.current(snapshot.now)
+    if throughput is not None and throughput.preemptions and throughput.window > 0:
+        count = fmt.number(throughput.preemptions, 0)
+        text = f"KV pool full: {count} preemptions in {fmt.number(throughput.window, 0)} s"
+        yield Alarm(f"preempt:{lane.name}", Severity.LOOK, lane.name, text, "")
+
+
+def _first_seconds(snapshot: Snapshot, lane: LaneView) -> bool:
+    """True while nothing was read yet at all: unknown because young, not because something is wrong."""
+    never = lane.health.taken_mono is None and lane.throughput.taken_mono is None
+    young = snapshot.now - lane.state_since < 3 * lane.lane.health_every
+    return lane.verdict.state is LaneState.UNKNOWN and never and young and not lane.health.error

@@ -1,0 +1,191 @@
+"""The command line. Exit codes: 0 good, 1 needs an operator, 2 usage or configuration, 3 unknown or unreachable."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, CycloptsError, Parameter
+
+from console import __version__
+from console.fleet.inventory import FleetError, default_path, load
+from console.fleet.recipe import apply_recipes
+from console.headless import EXIT_GOOD, EXIT_USAGE
+
+if TYPE_CHECKING:
+    from console.snapshot import Source
+
+app = App(
+    name="laneswap",
+    help="The switch-window console for LLM serving lanes.",
+    version=__version__,
+    result_action="return_value",
+)
+
+FleetFile = Annotated[
+    Path | None,
+    Parameter(
+        name=["--fleet", "-f"],
+        help="Fleet file (default: LANESWAP_FLEET, ./fleet.toml, then the user's config folder).",
+    ),
+]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="JSON with stable, documented keys.")]
+ReadOnly = Annotated[bool, Parameter(name="--read-only", negative="", help="Never act, whatever the window says.")]
+Ascii = Annotated[bool, Parameter(name="--ascii", negative="", help="Draw with ASCII only.")]
+Theme = Annotated[str, Parameter(name="--theme", help="dark, light or safe (colour-blind-safe).")]
+
+
+class UsageError(Exception):
+    """A command line that cannot be carried out; the text says the way out."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Carry out one command line and return its exit code; every expected error is one clear message on stderr."""
+    from console.inspection.arguments import InspectError
+    from console.rehearsal.scenario import ScenarioError
+
+    try:
+        answer = app(list(arguments), exit_on_error=False, print_error=True)
+    except CycloptsError:
+        return EXIT_USAGE
+    except (FleetError, UsageError, InspectError, ScenarioError) as error:
+        print(f"laneswap: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader went away (`| head`): quiet end, and no second error when stdout is flushed at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_GOOD
+    return answer if isinstance(answer, int) else EXIT_GOOD
+
+
+@app.default
+@app.command
+def watch(fleet: FleetFile = None, *, read_only: ReadOnly = False, ascii: Ascii = False, theme: Theme = "dark") -> int:
+    """The console: the lanes of a fleet, live."""
+    source = _live_source(fleet)
+    return _screen(source, read_only=read_only, ascii=ascii, theme=theme)
+
+
+@app.command
+def rehearse(
+    scenario: str = "spark4",
+    *,
+    speed: Annotated[float, Parameter(help="Clock factor: scenario time runs this many times as fast.")] = 1.0,
+    headless: Annotated[bool, Parameter(negative="", help="No screen: one line a second on stdout.")] = False,
+    seconds: Annotated[float, Parameter(help="How long to run without a screen.")] = 20.0,
+    json: Json = False,
+    list: Annotated[bool, Parameter(name="--list", negative="", help="List the scenarios.")] = False,
+    ascii: Ascii = False,
+    theme: Theme = "dark",
+) -> int:
+    """The console, or its headless twin, on the embedded fleet; marked REHEARSAL everywhere."""
+    from console.rehearsal.scenario import list_scenarios, load_scenario
+    from console.rehearsal.source import RehearsalSource
+
+    if list:
+        for item in list_scenarios():
+            print(f"{item.name:<16} {item.title}")
+        return EXIT_GOOD
+    if not 0.1 <= speed <= 1000:
+        raise UsageError("--speed: from 0.1 to 1000")
+    source = RehearsalSource(load_scenario(scenario), speed)
+    if not headless:
+        return _screen(source, read_only=False, ascii=ascii, theme=theme)
+    from console.headless import print_json, print_text, stream
+
+    asyncio.run(stream(source, seconds, print_json if json else print_text))
+    return EXIT_GOOD
+
+
+@app.command
+def status(
+    fleet: FleetFile = None,
+    *,
+    json: Json = False,
+    wait: Annotated[float, Parameter(help="Seconds to wait for every source to answer or fail.")] = 15.0,
+) -> int:
+    """One reading of everything: lamps, alarms, every value with age and quality."""
+    from console.headless import exit_code, once, print_json, print_text
+
+    snapshot = asyncio.run(once(_live_source(fleet), wait))
+    if json:
+        print_json(snapshot, pretty=True)
+    else:
+        print_text(snapshot)
+    return exit_code(snapshot)
+
+
+@app.command
+def inspect(
+    kind: str,
+    *paths: Annotated[str, Parameter(allow_leading_hyphen=False)],
+    json: Json = False,
+) -> int:
+    """What the console would make of captured files. KIND and PATHs: `laneswap inspect kinds` lists them."""
+    from console.inspection.arguments import parse_argument
+    from console.inspection.kinds import KINDS
+    from console.inspection.kinds import inspect as answer_for
+
+    if kind == "kinds":
+        for item in KINDS.values():
+            print(f"{item.name:<12} {item.takes}")
+        return EXIT_GOOD
+    if not paths:
+        raise UsageError(f"inspect {kind}: name at least one file")
+    answer = answer_for(kind, [parse_argument(word) for word in paths])
+    _print_answer(answer, as_json=json)
+    return EXIT_GOOD
+
+
+@app.command
+def keys(*, json: Json = False) -> int:
+    """Every key of the console and what it does."""
+    from console.actions.catalog import describe_keys
+
+    rows = describe_keys()
+    if json:
+        _print_answer({"keys": rows}, as_json=True)
+    else:
+        for row in rows:
+            print(f"{row['keys']:<12} {row['title']:<24} {row['help']}")
+    return EXIT_GOOD
+
+
+def _live_source(path: Path | None) -> Source:
+    from console.feed import Feed
+
+    file = path or default_path()
+    return Feed(apply_recipes(load(file), file.parent))
+
+
+def _screen(source: Source, *, read_only: bool, ascii: bool, theme: str) -> int:
+    if not sys.stdout.isatty() or not sys.stdin.isatty():
+        raise UsageError("the console needs a terminal; without one use `laneswap status` or `rehearse --headless`")
+    try:
+        from console.app import run_console
+    except ImportError as error:
+        raise UsageError(f"the screen needs Textual ({error}); the headless commands work without it") from error
+    return run_console(source, read_only=read_only, ascii=ascii, theme=theme)
+
+
+def _print_answer(answer: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(answer, indent=2, allow_nan=False))
+        return
+    for line in _flat(answer):
+        print(line)
+
+
+def _flat(value: Any, prefix: str = "") -> list[str]:
+    if isinstance(value, dict):
+        return [line for key, item in value.items() for line in _flat(item, f"{prefix}.{key}" if prefix else str(key))]
+    if isinstance(value, list):
+        return [line for at, item in enumerate(value) for line in _flat(item, f"{prefix}[{at}]")]
+    return [f"{prefix}: {'-' if value is None else value}"]

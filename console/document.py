@@ -1,0 +1,135 @@
+"""A snapshot as JSON-ready data: stable, documented keys; every value with its age and quality."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from console import __version__
+from console.alarms import alarms
+from console.lamps import lamps
+from console.readings.health import HttpAnswer
+from console.readings.quality import Reading
+from console.snapshot import HostView, LaneView, Snapshot
+
+SCHEMA = 1
+"""Grows when a key changes its meaning or goes away; new keys do not change it."""
+
+
+def document(snapshot: Snapshot, *, events: int = 50) -> dict[str, Any]:
+    """The whole snapshot; `events` bounds how many of the newest events it carries."""
+    return {
+        "schema": SCHEMA,
+        "laneswap": __version__,
+        "rehearsal": snapshot.rehearsal,
+        "sequence": snapshot.sequence,
+        "taken_at": iso(snapshot.wall),
+        "fleet": snapshot.fleet.name,
+        "operator": snapshot.fleet.operator_name(),
+        "lanes": {lane.name: lane_document(snapshot, lane) for lane in snapshot.lanes},
+        "hosts": {host.name: host_document(snapshot, host) for host in snapshot.hosts},
+        "alarms": [plain(alarm) for alarm in alarms(snapshot)],
+        "events": [
+            {"at": iso(event.wall), "subject": event.subject, "text": event.text, "severity": event.severity}
+            for event in snapshot.events[len(snapshot.events) - min(events, len(snapshot.events)) :]
+        ],
+    }
+
+
+def lane_document(snapshot: Snapshot, lane: LaneView) -> dict[str, Any]:
+    """One lane: state and why, lamps, lights, and its dated values."""
+    return {
+        "state": lane.verdict.state,
+        "why": lane.verdict.why,
+        "state_for_s": round(snapshot.now - lane.state_since, 1),
+        "url": lane.lane.url,
+        "head": lane.lane.head,
+        "lamps": {
+            lamp.title.lower(): {"word": lamp.word, "rest": lamp.rest, "note": lamp.note, "severity": lamp.severity}
+            for lamp in lamps(snapshot, lane)
+        },
+        "lights": plain(lane.lights),
+        "health": reading(lane.health, snapshot.now),
+        "throughput": reading(lane.throughput, snapshot.now),
+        "served": reading(lane.served, snapshot.now),
+        "ranks": [_rank(rank) for rank in lane.ranks],
+        "kv_pools_tokens": list(lane.pools),
+        "usual_decode_tps": list(lane.usual_decode) if lane.usual_decode else None,
+        "last_decode_tps": lane.last_decode,
+    }
+
+
+def _rank(rank: Any) -> dict[str, Any]:
+    container = rank.container
+    return {
+        "rank": rank.rank,
+        "host": rank.host,
+        "word": rank.word,
+        "revision": rank.revision or None,
+        "container": container.name if container else None,
+    }
+
+
+def host_document(snapshot: Snapshot, host: HostView) -> dict[str, Any]:
+    """One host: its link and its dated values."""
+    link = host.link
+    return {
+        "link": {
+            "status": link.status,
+            "for_s": round(snapshot.now - link.since, 1),
+            "error": link.error or None,
+            "hint": link.hint or None,
+        },
+        "unified_memory": host.unified,
+        "clock_drift_s": None if host.drift is None else round(host.drift, 3),
+        "memory": reading(host.memory, snapshot.now),
+        "gpus": reading(host.gpus, snapshot.now),
+        "facts": reading(host.facts, snapshot.now),
+        "containers": reading(host.containers, snapshot.now),
+    }
+
+
+def reading(item: Reading[Any], now: float) -> dict[str, Any]:
+    """`value` only while it may be read as current; otherwise null, with the last good one under `last`."""
+    current = item.current(now)
+    age = item.age(now)
+    return {
+        "value": plain(current),
+        "last": plain(item.value) if current is None and item.value is not None else None,
+        "quality": item.quality(now),
+        "age_s": None if age is None else round(age, 2),
+        "taken_at": iso(item.taken_wall),
+        "source": item.source,
+        "interval_s": item.interval,
+        "error": item.error or None,
+    }
+
+
+def iso(wall: float | None) -> str | None:
+    """Unix seconds as `2026-11-30T21:55:10.123Z`."""
+    if wall is None:
+        return None
+    return datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def plain(value: Any) -> Any:
+    """Dataclasses, tuples and mappings as JSON-ready data; NaN and infinity become null."""
+    if isinstance(value, HttpAnswer):
+        return {
+            "transport": value.transport,
+            "status": value.status,
+            "took_s": round(value.took, 3),
+            "detail": value.detail or None,
+        }
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    return value

@@ -1,0 +1,168 @@
+"""One host's readings: its sampler stream and its Docker, each on its own clock."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from console.feed.kept import Kept
+from console.feed.supervise import forever
+from console.fleet.inventory import Host, Rates
+from console.reach.docker_engine import DockerEngine
+from console.reach.link import Frame, Link, LinkStatus
+from console.readings.containers import Containers
+from console.readings.facts import HostFacts, parse_facts
+from console.readings.gpu import Gpu, parse_gpus
+from console.readings.memory import MeminfoUnreadable, Memory, parse_memory
+from console.sanitize import line, word
+from console.snapshot import HostView, MemoryPoint, Severity
+
+HISTORY_POINTS = 900
+FACTS_INTERVAL = 3600.0
+DRIFT_FRAMES = 30
+"""Frames over which the least delayed one decides the clock drift."""
+EVENT_PAUSE = 0.05
+"""Seconds to let a burst of container events arrive before one re-read answers them all."""
+
+Note = Callable[[str, str, Severity], None]
+
+
+class HostFeed:
+    """Keeps one host's newest readings and hands out its view."""
+
+    def __init__(self, name: str, host: Host, rates: Rates, link: Link, note: Note) -> None:
+        self.name = name
+        self.link = link
+        self._note = note
+        self._rates = rates
+        self._memory: Kept[Memory] = Kept(f"{name}:/proc/meminfo", rates.node)
+        self._gpus: Kept[tuple[Gpu, ...]] = Kept(f"{name}:nvidia-smi", rates.gpu)
+        self._facts: Kept[HostFacts] = Kept(f"{name}:facts", FACTS_INTERVAL)
+        self._containers: Kept[Containers] = Kept(f"{name}:{host.docker or 'no docker'}", rates.containers)
+        self._history: deque[MemoryPoint] = deque(maxlen=HISTORY_POINTS)
+        self._offsets: deque[float] = deque(maxlen=DRIFT_FRAMES)
+        self._changed = asyncio.Event()
+        self._page_size = 4096
+        self._link_word = LinkStatus.CONNECTING
+        self.docker = DockerEngine(link, host.docker, self._on_docker_event) if host.docker else None
+
+    def tasks(self) -> list[Coroutine[Any, Any, None]]:
+        """The loops to run while the feed lives."""
+        loops = [forever(f"{self.name} sampler", self._read_frames, self._memory.fail)]
+        if self.docker is not None:
+            loops.append(forever(f"{self.name} containers", self._read_containers, self._containers.fail))
+            loops.append(forever(f"{self.name} events", self.docker.watch, lambda _why: None))
+        return loops
+
+    async def close(self) -> None:
+        """End Docker access and the link; leaves nothing running on the host."""
+        if self.docker is not None:
+            await self.docker.close()
+        await self.link.close()
+
+    def down_since(self) -> float | None:
+        """Monotonic time since which the host cannot be asked; None while it can, or at the first attempt."""
+        state = self.link.state
+        if state.status is LinkStatus.UP or not state.error:
+            return None
+        return state.since
+
+    def view(self) -> HostView:
+        """The host at this moment."""
+        down = self.down_since()
+        self._note_link_change()
+        gpus = self._gpus.value or ()
+        return HostView(
+            name=self.name,
+            link=self.link.state,
+            memory=self._memory.reading(down),
+            gpus=self._gpus.reading(down),
+            facts=self._facts.reading(down),
+            containers=self._containers.reading(down),
+            drift=max(self._offsets) if self._offsets and down is None else None,
+            unified=any(gpu.unified for gpu in gpus),
+            history=tuple(self._history),
+        )
+
+    def _note_link_change(self) -> None:
+        state = self.link.state
+        if state.status is self._link_word or (state.status is LinkStatus.CONNECTING and state.error):
+            return
+        was, self._link_word = self._link_word, state.status
+        if state.status is LinkStatus.UP and was is LinkStatus.DOWN:
+            self._note(self.name, "reachable again", Severity.INFO)
+        elif state.status is LinkStatus.DOWN:
+            self._note(self.name, f"unreachable: {state.error}", Severity.LOOK)
+
+    async def _read_frames(self) -> None:
+        takers = {"node": self._take_node, "gpu": self._take_gpu, "facts": self._take_facts, "error": self._take_error}
+        async for frame in self.link.frames():
+            self._offsets.append(frame.host_wall - (time.time() - (time.monotonic() - frame.received)))
+            taker = takers.get(frame.kind)
+            if taker is not None:
+                taker(frame)
+
+    def _take_node(self, frame: Frame) -> None:
+        texts = frame.texts
+        try:
+            memory = parse_memory(
+                texts.get("meminfo", ""),
+                psi=texts.get("psi_memory", ""),
+                numa=texts.get("numa", ""),
+                zoneinfo=texts.get("zoneinfo", ""),
+                page_size=self._page_size,
+            )
+        except MeminfoUnreadable as error:
+            self._memory.fail(line(str(error)))
+            return
+        self._memory.put(memory, frame.received)
+        used = float(memory.total - memory.free - memory.cached)
+        self._history.append(MemoryPoint(frame.received, used, float(memory.cached), float(memory.free)))
+
+    def _take_gpu(self, frame: Frame) -> None:
+        gpus = parse_gpus(frame.texts.get("csv", ""))
+        if gpus:
+            self._gpus.put(gpus, frame.received)
+        else:
+            self._gpus.fail("nvidia-smi answered without a GPU")
+
+    def _take_facts(self, frame: Frame) -> None:
+        self._facts.put(parse_facts(frame.texts), frame.received)
+        size = frame.texts.get("page_size", "")
+        if size.isdigit() and int(size) > 0:
+            self._page_size = int(size)
+
+    def _take_error(self, frame: Frame) -> None:
+        why = line(frame.error)
+        (self._gpus if "nvidia-smi" in why else self._memory).fail(why)
+
+    async def _read_containers(self) -> None:
+        assert self.docker is not None
+        while True:
+            if self.link.state.status is LinkStatus.UP:
+                self._containers.put(await self.docker.read())
+                pause = self._rates.containers
+            else:
+                pause = min(1.0, self._rates.containers)
+            try:
+                async with asyncio.timeout(pause):
+                    await self._changed.wait()
+                await asyncio.sleep(EVENT_PAUSE)
+            except TimeoutError:
+                pass
+            self._changed.clear()
+
+    def _on_docker_event(self, event: Mapping[str, Any]) -> None:
+        self._changed.set()
+        action = word(str(event.get("Action", "")))
+        actor = event.get("Actor") or {}
+        attributes = actor.get("Attributes") or {} if isinstance(actor, Mapping) else {}
+        name = word(str(attributes.get("name", "")))
+        if action == "die":
+            code = word(str(attributes.get("exitCode", "?")))
+            self._note(self.name, f"container {name} died, exit {code}", Severity.LOOK)
+        elif action in ("start", "stop", "kill", "oom", "pause", "unpause", "destroy", "rename", "restart"):
+            self._note(self.name, f"container {name} {action}", Severity.LOOK if action == "oom" else Severity.NORMAL)

@@ -1,0 +1,46 @@
+"""The mutable side of a reading: one source's last good value and what became of the newest attempt."""
+
+from __future__ import annotations
+
+import time
+from typing import Generic, TypeVar
+
+from console.readings.quality import Reading
+
+T = TypeVar("T")
+
+
+class Kept(Generic[T]):
+    """Holds one source's newest value; `reading` hands out the frozen picture of it."""
+
+    def __init__(self, source: str, interval: float) -> None:
+        self.source = source
+        self.interval = interval
+        self.value: T | None = None
+        self.taken_mono: float | None = None
+        self._taken_wall: float | None = None
+        self.error = ""
+
+    def put(self, value: T, taken: float | None = None) -> None:
+        """Keep a good value, taken at monotonic time `taken` (now if left out)."""
+        now = time.monotonic()
+        self.value = value
+        self.taken_mono = now if taken is None else taken
+        self._taken_wall = time.time() - (now - self.taken_mono)
+        self.error = ""
+
+    def fail(self, why: str) -> None:
+        """Note why the newest attempt failed; the last value stays, but no longer counts as current."""
+        self.error = why
+
+    def reading(self, down_since: float | None) -> Reading[T]:
+        """The frozen picture; `down_since` is the monotonic time at which the link to the source was lost."""
+        return Reading(
+            source=self.source,
+            interval=self.interval,
+            value=self.value,
+            taken_mono=self.taken_mono,
+            taken_wall=self._taken_wall,
+            error=self.error,
+            down_since=down_since,
+        )

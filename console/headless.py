@@ -1,0 +1,147 @@
+"""The console without a screen: one reading of everything, or one JSON line a second. Needs no Textual."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from console import format as fmt
+from console.alarms import alarms
+from console.document import document
+from console.lamps import lamps
+from console.reach.link import LinkStatus
+from console.readings.health import LaneState
+from console.readings.quality import Reading
+from console.snapshot import HostView, LaneView, Severity, Snapshot, Source
+
+EXIT_GOOD = 0
+EXIT_NEEDS_OPERATOR = 1
+EXIT_USAGE = 2
+EXIT_UNKNOWN = 3
+
+_POLL_S = 0.1
+
+
+@asynccontextmanager
+async def running(source: Source) -> AsyncIterator[asyncio.Event]:
+    """The source started, and stopped whatever happens; the event is set by SIGINT, SIGTERM or SIGHUP."""
+    asked = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    caught = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    for number in caught:
+        loop.add_signal_handler(number, asked.set)
+    try:
+        await source.start()
+        yield asked
+    finally:
+        await source.stop()
+        for number in caught:
+            loop.remove_signal_handler(number)
+
+
+async def stream(source: Source, seconds: float, emit: Callable[[Snapshot], None], interval: float = 1.0) -> None:
+    """Hand a snapshot to `emit` every `interval` seconds, for `seconds`, or until a signal asks to stop."""
+    async with running(source) as asked:
+        for _ in range(max(1, round(seconds / interval))):
+            if await _wait(asked, interval):
+                return
+            emit(source.snapshot())
+
+
+async def once(source: Source, patience: float) -> Snapshot:
+    """One snapshot, as soon as every source has answered or failed, at the latest after `patience` seconds."""
+    async with running(source) as asked:
+        for _ in range(max(1, round(patience / _POLL_S))):
+            if await _wait(asked, _POLL_S) or settled(source.snapshot()):
+                break
+        return source.snapshot()
+
+
+async def _wait(asked: asyncio.Event, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            await asked.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+def settled(snapshot: Snapshot) -> bool:
+    """True once every host and lane has been read, or is known not to be readable."""
+    return all(_host_settled(host) for host in snapshot.hosts) and all(
+        _lane_settled(snapshot, lane) for lane in snapshot.lanes
+    )
+
+
+def _tried(item: Reading[Any]) -> bool:
+    return item.taken_mono is not None or bool(item.error)
+
+
+def _host_settled(host: HostView) -> bool:
+    if host.link.status is not LinkStatus.UP:
+        return bool(host.link.error)
+    return _tried(host.memory) and (_tried(host.containers) or host.containers.source.endswith("no docker"))
+
+
+def _lane_settled(snapshot: Snapshot, lane: LaneView) -> bool:
+    head = snapshot.host(lane.lane.head)
+    if lane.lane.via == "ssh" and head.link.status is not LinkStatus.UP:
+        return bool(head.link.error)
+    throughput = lane.throughput.value
+    scraped = bool(lane.throughput.error) or (throughput is not None and throughput.window > 0)
+    return _tried(lane.health) and scraped
+
+
+def exit_code(snapshot: Snapshot) -> int:
+    """1 when an operator must act, 3 when a lane or host cannot be judged, else 0."""
+    if any(alarm.severity is Severity.ACT for alarm in alarms(snapshot)):
+        return EXIT_NEEDS_OPERATOR
+    unknown_lane = any(lane.verdict.state is LaneState.UNKNOWN for lane in snapshot.lanes)
+    lost_host = any(host.link.status is not LinkStatus.UP for host in snapshot.hosts)
+    return EXIT_UNKNOWN if unknown_lane or lost_host else EXIT_GOOD
+
+
+def print_json(snapshot: Snapshot, *, pretty: bool = False) -> None:
+    """One JSON document on stdout: a single line, or indented."""
+    text = json.dumps(document(snapshot), indent=2 if pretty else None, allow_nan=False)
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def print_text(snapshot: Snapshot) -> None:
+    """The same for people and screen readers: plain lines, no colour, no drawing."""
+    sys.stdout.write("\n".join(text_lines(snapshot)) + "\n")
+    sys.stdout.flush()
+
+
+def text_lines(snapshot: Snapshot) -> list[str]:
+    """Plain lines: lanes with their lamps, hosts, alarms."""
+    mark = "REHEARSAL " if snapshot.rehearsal else ""
+    lines = [f"{mark}{snapshot.fleet.name}  {fmt.clock(snapshot.wall)}"]
+    for lane in snapshot.lanes:
+        lines.append(f"lane {lane.name}: {lane.verdict.state.upper()} ({lane.verdict.why})")
+        for lamp in lamps(snapshot, lane):
+            words = "  ".join(part for part in (lamp.word, lamp.rest, lamp.note) if part)
+            lines.append(f"  {lamp.title:<9} {words}")
+    lines += [_host_line(snapshot, host) for host in snapshot.hosts]
+    found = alarms(snapshot)
+    lines += [f"{alarm.severity.upper():<5} {alarm.subject}: {alarm.text}" for alarm in found] or ["no alarms"]
+    return lines
+
+
+def _host_line(snapshot: Snapshot, host: HostView) -> str:
+    memory = host.memory.current(snapshot.now)
+    age = fmt.age(host.memory.age(snapshot.now))
+    quality = host.memory.quality(snapshot.now)
+    if memory is None:
+        return f"host {host.name}: {quality} {host.link.error or host.memory.error} (last reading {age} ago)"
+    free, total = fmt.gib(memory.free), fmt.gib(memory.total)
+    return (
+        f"host {host.name}: free {free} of {total} GiB, available {fmt.gib(memory.available)}, "
+        f"cache {fmt.gib(memory.cached)}, {quality} {age}"
+    )
