@@ -1,0 +1,126 @@
+"""The terminal as the console needs it: writing never holds the console up, and a lost terminal is noticed."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import termios
+import time
+from collections.abc import Callable
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from textual.drivers.linux_driver import LinuxDriver
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+PATIENCE = 1.0
+"""Seconds without room in the terminal's buffer after which output is dropped until there is room again."""
+AFTER_A_CUT = b"\x18\x1b\\\x1b[?2026l\x1b[0m"
+"""CAN ends a sequence cut in its middle; then the end of a string, of a synchronised update, of all attributes."""
+
+
+class TerminalFile:
+    """What the writer thread writes to. Never raises and never blocks for longer than PATIENCE.
+
+    A stalled terminal (a laptop asleep behind ssh, a frozen multiplexer) would otherwise fill the writer's queue and
+    stop the event loop: no sampling, no heartbeat, no signal handling.
+    """
+
+    def __init__(self, fileno: int, on_recovered: Callable[[], None], patience: float = PATIENCE) -> None:
+        self._fileno = fileno
+        self._own = _own_description(fileno)
+        self._on_recovered = on_recovered
+        self._patience = patience
+        self.stalled = False
+        self.lost = False
+
+    def write(self, text: str) -> int:
+        """Write text, or drop it while the terminal takes nothing."""
+        data = text.encode("utf-8", "replace")
+        if self.lost or (self.stalled and not self._room(0.0)):
+            return len(text)
+        if self.stalled:
+            self.stalled = False
+            data = AFTER_A_CUT + data
+            self._on_recovered()
+        self._send(memoryview(data))
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing is buffered here."""
+
+    def fileno(self) -> int:
+        """The terminal's file descriptor."""
+        return self._fileno
+
+    def isatty(self) -> bool:
+        """Whether this is a terminal at all."""
+        return os.isatty(self._fileno)
+
+    def _send(self, data: memoryview) -> None:
+        while data:
+            try:
+                data = data[os.write(self._own, data[:4096]) :]
+            except BlockingIOError:
+                if not self._room(self._patience):
+                    self.stalled = True
+                    return
+            except OSError:
+                self.lost = True
+                return
+
+    def _room(self, wait: float) -> bool:
+        poller = select.poll()
+        poller.register(self._own, select.POLLOUT)
+        end = time.monotonic() + wait
+        while True:
+            ready = poller.poll(max(0.0, end - time.monotonic()) * 1000)
+            if ready:
+                return bool(ready[0][1] & (select.POLLOUT | select.POLLERR | select.POLLHUP))
+            if time.monotonic() >= end:
+                return False
+
+
+def _own_description(fileno: int) -> int:
+    """A descriptor of our own on the same terminal: O_NONBLOCK on the inherited one would hit the shell too."""
+    try:
+        return os.open(os.ttyname(fileno), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return os.dup(fileno)
+
+
+class ConsoleDriver(LinuxDriver):
+    """Textual's driver with an output that cannot block and with notice of a lost terminal."""
+
+    def __init__(self, app: App[Any], **options: Any) -> None:
+        super().__init__(app, **options)
+        self._terminal = TerminalFile(cast(IO[str], sys.__stderr__).fileno(), self._recovered)
+        self._file = cast(Any, self._terminal)
+
+    @property
+    def lost(self) -> bool:
+        """The terminal is gone: hung up, or its other end closed."""
+        if not self.input_tty:
+            return self._terminal.lost
+        try:
+            termios.tcgetattr(self.fileno)
+        except (termios.error, OSError):
+            return True
+        return self._terminal.lost
+
+    @property
+    def stalled(self) -> bool:
+        """The terminal takes nothing at the moment, so that drawing would be for nobody."""
+        return self._terminal.stalled
+
+    def run_input_thread(self) -> None:
+        """Read keys until the end; a terminal that went away ends the reading, not the console."""
+        try:
+            super().run_input_thread()
+        except OSError:
+            self._terminal.lost = True
+
+    def _recovered(self) -> None:
+        self._loop.call_soon_threadsafe(self._app.refresh)
