@@ -1,0 +1,112 @@
+"""The live source of snapshots: one set of loops a host and a lane, one immutable picture on demand."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from console.alarms import Alarm, alarms
+from console.feed.follow import LogFollower
+from console.feed.host import HostFeed
+from console.feed.lane import LaneFeed
+from console.feed.supervise import forever
+from console.fleet.inventory import Fleet
+from console.reach.links import HandshakeLimits, make_link
+from console.sanitize import line, word
+from console.snapshot import Event, Severity, Snapshot
+
+EVENTS_KEPT = 1000
+WATCH_EVERY_S = 1.0
+
+
+class Feed:
+    """Every source of a fleet, asked in the background from `start` to `stop`."""
+
+    def __init__(self, fleet: Fleet, overrides: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+        """`overrides` are asyncssh connect options by host, for an embedded fleet with keys in memory."""
+        limits = HandshakeLimits()
+        self._fleet = fleet
+        self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
+        self._sequence = 0
+        self._tasks: list[asyncio.Task[None]] = []
+        self._raised: dict[str, Alarm] = {}
+        self._hosts = {
+            name: HostFeed(
+                name,
+                host,
+                fleet.rates,
+                make_link(name, host, fleet.rates, limits=limits, overrides=(overrides or {}).get(name)),
+                self.note,
+            )
+            for name, host in fleet.hosts.items()
+        }
+        self._lanes = {
+            name: LaneFeed(name, lane, self._hosts, fleet.rates, self.note) for name, lane in fleet.lanes.items()
+        }
+        self._follower = LogFollower()
+
+    async def start(self) -> None:
+        """Begin to ask every source; returns at once."""
+        for host in self._hosts.values():
+            await host.link.start()
+        loops = [loop for host in self._hosts.values() for loop in host.tasks()]
+        loops += [loop for lane in self._lanes.values() for loop in lane.tasks()]
+        loops.append(forever("alarm watch", self._watch, lambda why: self.note("console", why, Severity.LOOK)))
+        loops.append(forever("log follower", self._follower.run, self._follower.fail))
+        self._tasks = [asyncio.create_task(loop) for loop in loops]
+        if self._lanes:
+            first = next(iter(self._lanes.values()))
+            self.follow(first.name, first.lane.head)
+
+    async def stop(self) -> None:
+        """End every task, close every connection; leaves nothing running on any host."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+        closing = [lane.close() for lane in self._lanes.values()] + [host.close() for host in self._hosts.values()]
+        await asyncio.gather(self._follower.close(), *closing, return_exceptions=True)
+
+    def note(self, subject: str, text: str, severity: Severity) -> None:
+        """Keep an event; both texts are made safe here."""
+        self._events.append(Event(time.time(), word(subject), line(text), severity))
+
+    def snapshot(self) -> Snapshot:
+        """The newest picture."""
+        self._sequence += 1
+        now, wall = time.monotonic(), time.time()
+        return Snapshot(
+            sequence=self._sequence,
+            now=now,
+            wall=wall,
+            fleet=self._fleet,
+            rehearsal=self._fleet.rehearsal,
+            hosts=tuple(host.view() for host in self._hosts.values()),
+            lanes=tuple(lane.view(now, wall) for lane in self._lanes.values()),
+            events=tuple(self._events),
+            log=self._follower.view(),
+        )
+
+    def follow(self, lane: str, host: str) -> None:
+        """Follow the log of the container that serves `lane` on `host`."""
+        feed = self._hosts[host]
+        self._follower.choose(host, feed.docker, lambda: self._container_id(lane, host))
+
+    def _container_id(self, lane: str, host: str) -> tuple[str, str] | None:
+        container = self._lanes[lane].container_on(host)
+        return None if container is None else (container.id, container.name)
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(WATCH_EVERY_S)
+            present = {alarm.key: alarm for alarm in alarms(self.snapshot())}
+            for key, alarm in present.items():
+                if key not in self._raised and not key.startswith(("state:", "link:")):
+                    self.note(alarm.subject, alarm.text, alarm.severity)
+            for key, alarm in self._raised.items():
+                if key not in present and not key.startswith(("state:", "link:")):
+                    self.note(alarm.subject, f"cleared: {alarm.text}", Severity.NORMAL)
+            self._raised = present

@@ -1,0 +1,249 @@
+"""One lane's readings: scrape, health and identity of its endpoint, and the containers of its ranks."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+from console.feed.host import HostFeed, Note
+from console.feed.kept import Kept
+from console.feed.supervise import forever
+from console.fleet.inventory import Lane, Rates
+from console.reach.engine_http import EngineHttp
+from console.reach.link import LinkStatus
+from console.readings.containers import Container, Containers, ContainerState, serving_container
+from console.readings.health import (
+    HttpAnswer,
+    LaneState,
+    LaneVerdict,
+    Lights,
+    ProcessLight,
+    ScrapeLight,
+    Transport,
+    http_light,
+    judge,
+    progress_light,
+)
+from console.readings.quality import Reading
+from console.readings.served import UnreadableModels, parse_models
+from console.readings.throughput import EngineKind, Scrape, ScrapeVerdict, Throughput, read_scrape, throughput
+from console.snapshot import LaneView, RankView, RatePoint, Severity
+
+HISTORY_POINTS = 1800
+WINDOW_S = 8.0
+"""Window of a rate: single pairs of scrapes scatter by 30 % at constant load, 5 to 10 s do not."""
+SCRAPE_LIMIT_S = 5.0
+IDENTITY_INTERVAL = 30.0
+PROBES_KEPT = 60
+SLOW_HEALTH_LIMIT_S = 25.0
+"""SGLang answers an unhealthy probe after 20 s; a shorter limit would leave orphan requests behind."""
+FAST_HEALTH_LIMIT_S = 5.0
+IN_THREAD_BYTES = 256 * 1024
+"""Bodies over this size are parsed in a thread, so that keys and repaints never wait for one."""
+USUAL_AFTER = 60
+"""Serving points before the lane has a usual band of its own."""
+
+_TO_SCRAPE = {
+    Transport.REFUSED: ScrapeVerdict.REFUSED,
+    Transport.UNREACHABLE: ScrapeVerdict.UNREACHABLE,
+}
+
+
+class LaneFeed:
+    """Keeps one lane's newest readings and hands out its view."""
+
+    def __init__(self, name: str, lane: Lane, hosts: Mapping[str, HostFeed], rates: Rates, note: Note) -> None:
+        self.name = name
+        self.lane = lane
+        self._hosts = hosts
+        self._rates = rates
+        self._note = note
+        self._head = hosts[lane.head]
+        self._http = EngineHttp(lane.url, None if lane.via == "direct" else self._head.link)
+        self._throughput: Kept[Throughput] = Kept(f"{lane.url}{lane.metrics_path}", rates.scrape)
+        self._health: Kept[HttpAnswer] = Kept(f"{lane.url}{lane.health_path}", lane.health_every)
+        self._served: Kept[str] = Kept(f"{lane.url}/v1/models", IDENTITY_INTERVAL)
+        self._scrapes: deque[Scrape] = deque(maxlen=max(120, math.ceil((lane.stall_after + 30) / rates.scrape)))
+        self._probes: deque[HttpAnswer] = deque(maxlen=PROBES_KEPT)
+        self._history: deque[RatePoint] = deque(maxlen=HISTORY_POINTS)
+        self._pools: deque[int] = deque(maxlen=8)
+        self._usual: tuple[float, float] | None = None
+        self._last_decode: float | None = None
+        self._verdict = LaneVerdict(LaneState.UNKNOWN, "not read yet")
+        self._state_since = time.monotonic()
+
+    def tasks(self) -> list[Coroutine[Any, Any, None]]:
+        """The loops to run while the feed lives."""
+        return [
+            forever(f"{self.name} scrape", self._scrape_loop, self._throughput.fail),
+            forever(f"{self.name} health", self._health_loop, self._health.fail),
+            forever(f"{self.name} identity", self._identity_loop, self._served.fail),
+        ]
+
+    async def close(self) -> None:
+        """Close the connection to the engine."""
+        await self._http.close()
+
+    # The loops
+
+    def _reachable(self) -> bool:
+        return self.lane.via == "direct" or self._head.link.state.status is LinkStatus.UP
+
+    async def _paced(self, began: float, interval: float) -> None:
+        await asyncio.sleep(max(0.05, interval - (time.monotonic() - began)))
+
+    async def _scrape_loop(self) -> None:
+        while True:
+            began = time.monotonic()
+            if self._reachable():
+                answer = await self._http.get(self.lane.metrics_path, limit=SCRAPE_LIMIT_S)
+                if len(answer.body) > IN_THREAD_BYTES:
+                    scrape = await asyncio.to_thread(read_scrape, answer, self.lane.kind)
+                else:
+                    scrape = read_scrape(answer, self.lane.kind)
+                self._take_scrape(scrape)
+            await self._paced(began, self._rates.scrape)
+
+    async def _health_loop(self) -> None:
+        limit = SLOW_HEALTH_LIMIT_S if self.lane.kind is EngineKind.SGLANG else FAST_HEALTH_LIMIT_S
+        while True:
+            began = time.monotonic()
+            if self._reachable():
+                answer = await self._http.get(self.lane.health_path, limit=limit, max_bytes=64 * 1024)
+                self._probes.append(answer)
+                if answer.transport is Transport.UNREACHABLE:
+                    self._health.fail(answer.detail or "unreachable")
+                else:
+                    self._health.put(answer, answer.at)
+            await self._paced(began, self.lane.health_every)
+
+    async def _identity_loop(self) -> None:
+        while True:
+            began = time.monotonic()
+            if self._reachable():
+                answer = await self._http.get("/v1/models", limit=SCRAPE_LIMIT_S, max_bytes=1024 * 1024)
+                try:
+                    self._served.put(parse_models(answer), answer.at)
+                except UnreadableModels as error:
+                    self._served.fail(str(error))
+            interval = IDENTITY_INTERVAL if not self._served.error else 5.0
+            await self._paced(began, interval)
+
+    def _take_scrape(self, scrape: Scrape) -> None:
+        self._scrapes.append(scrape)
+        if scrape.verdict is not ScrapeVerdict.OK:
+            self._throughput.fail(f"{scrape.verdict}: {scrape.detail}" if scrape.detail else str(scrape.verdict))
+            self._history.append(RatePoint(scrape.at, math.nan, math.nan))
+            return
+        window = [item for item in self._scrapes if scrape.at - item.at <= WINDOW_S]
+        found = throughput(window)
+        if found.restarted and not (self._throughput.value and self._throughput.value.restarted):
+            self._note(self.name, "counters started again: the engine was restarted", Severity.LOOK)
+        self._throughput.put(found, scrape.at)
+        self._keep_history(scrape.at, found)
+
+    def _keep_history(self, at: float, found: Throughput) -> None:
+        decode = math.nan if found.decode_tps is None else found.decode_tps
+        kv = math.nan if found.kv.used_fraction is None else found.kv.used_fraction
+        self._history.append(RatePoint(at, decode, kv))
+        pool = found.kv.tokens
+        if pool is not None and (not self._pools or self._pools[-1] != pool or found.restarted and found.step_delta == 0):
+            self._pools.append(pool)
+        if found.running and found.decode_tps:
+            self._last_decode = found.decode_tps
+        if len(self._history) % 10 == 0:
+            self._usual = usual_band([point.decode_tps for point in self._history if point.decode_tps > 0])
+
+    # The view
+
+    def view(self, now: float, wall: float) -> LaneView:
+        """The lane at this moment."""
+        down = None if self.lane.via == "direct" else self._head.down_since()
+        ranks = tuple(self._rank(number, host, now) for number, host in enumerate(self.lane.rank_hosts))
+        lights = self._lights(ranks, now, wall)
+        self._judge(lights, now, wall)
+        return LaneView(
+            name=self.name,
+            lane=self.lane,
+            health=self._health.reading(down),
+            throughput=self._throughput.reading(down),
+            served=self._served.reading(down),
+            lights=lights,
+            verdict=self._verdict,
+            state_since=self._state_since,
+            ranks=ranks,
+            history=tuple(self._history),
+            pools=tuple(self._pools),
+            usual_decode=self._usual,
+            last_decode=self._last_decode,
+        )
+
+    def _judge(self, lights: Lights, now: float, wall: float) -> None:
+        verdict = judge(lights, stall_after=self.lane.stall_after)
+        if verdict.state is not self._verdict.state:
+            loud = verdict.state in (LaneState.DOWN, LaneState.STALLED, LaneState.DEGRADED, LaneState.PAUSED)
+            self._note(self.name, f"{verdict.state.upper()}: {verdict.why}", Severity.ACT if loud else Severity.NORMAL)
+            self._state_since = now
+        self._verdict = verdict
+
+    def _rank(self, number: int, host: str, now: float) -> RankView:
+        reading: Reading[Containers] = self._hosts[host].view_containers()
+        docker = reading.current(now)
+        if docker is None or docker.problem:
+            return RankView(number, host, None, "unknown", "")
+        container = serving_container(docker.items, self.lane.port, self.lane.containers)
+        if container is None:
+            return RankView(number, host, None, "no container", "")
+        return RankView(number, host, container, rank_word(container), container.revision)
+
+    def _process_light(self, ranks: tuple[RankView, ...], now: float) -> ProcessLight:
+        held = [(rank, rank.container) for rank in ranks if rank.container is not None]
+        running = [rank for rank, item in held if item.state is ContainerState.RUNNING]
+        dead = [
+            f"{rank.host} {rank.word}" + (f" ({item.exit_meaning})" if item.exit_meaning else "")
+            for rank, item in held
+            if item.state not in (ContainerState.RUNNING, ContainerState.PAUSED)
+        ]
+        dead += [f"{rank.host} no container" for rank in ranks if rank.word == "no container"]
+        head = ranks[0].container if ranks[0].host == self.lane.head else None
+        return ProcessLight(
+            expected=len(ranks),
+            running=len(running),
+            dead=tuple(dead),
+            unknown=tuple(f"{rank.host}: {self._why_unknown(rank.host, now)}" for rank in ranks if rank.word == "unknown"),
+            paused=tuple(rank.host for rank, item in held if item.state is ContainerState.PAUSED),
+            started_at=head.started_at if head else None,
+            id=head.id if head else "",
+        )
+
+    def _why_unknown(self, host: str, now: float) -> str:
+        feed = self._hosts[host]
+        reading = feed.view_containers()
+        if feed.down_since() is not None:
+            return "host unreachable"
+        if reading.value is not None and reading.value.problem:
+            return reading.value.problem
+        return reading.error or ("containers not read yet" if reading.taken_mono is None else "containers stale")
+
+    def _lights(self, ranks: tuple[RankView, ...], now: float, wall: float) -> Lights:
+        raise NotImplementedError
+
+
+def rank_word(container: Container) -> str:
+    """`serving`, `exited 137`, `paused`...: one word and the exit code for a rank's cell."""
+    if container.state is ContainerState.RUNNING:
+        return "serving"
+    code = f" {container.exit_code}" if container.exit_code is not None else ""
+    return container.state + (code if container.state in (ContainerState.EXITED, ContainerState.DEAD) else "")
+
+
+def usual_band(rates: list[float]) -> tuple[float, float] | None:
+    """10th and 90th percentile of the lane's own decode rates, tok/s; None before there are enough."""
+    if len(rates) < USUAL_AFTER:
+        return None
+    ordered = sorted(rates)
+    return ordered[len(ordered) // 10], ordered[-1 - len(ordered) // 10]
