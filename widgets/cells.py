@@ -1,0 +1,173 @@
+"""Text at fixed columns: the one place where a row is put together, exactly as wide as asked, whatever the text holds."""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import lru_cache
+
+from rich.cells import get_character_cell_size
+
+from widgets.glyphs import UNICODE, Glyphs
+from widgets.ink import TEXT, Ink, Row, Span
+
+_CACHED = 4096
+_LONGEST = 1024
+"""Characters of one text that are looked at; no pane is wider."""
+
+
+@lru_cache(maxsize=_CACHED)
+def _plain(text: str) -> tuple[str, int]:
+    """`text` without what has no width of its own, and its width in cells.
+
+    Combining marks, joiners and variation selectors are dropped: terminals disagree on how many cells
+    a cluster takes, and one cell too many breaks the frame.
+    """
+    kept: list[str] = []
+    width = 0
+    for char in unicodedata.normalize("NFC", text[:_LONGEST]):
+        if char in "\t\n\r":
+            char = " "
+        size = get_character_cell_size(char)
+        if size <= 0 or not (char == " " or char.isprintable()):
+            continue
+        kept.append(char)
+        width += size
+    return "".join(kept), width
+
+
+def measure(text: str) -> int:
+    """Cells that `text` takes once drawn."""
+    if text.isascii() and text.isprintable():
+        return len(text)
+    return _plain(text)[1]
+
+
+def cut(text: str, width: int, dots: str = "…") -> str:
+    """`text` in at most `width` cells; what is cut off is replaced by `dots`."""
+    if width <= 0:
+        return ""
+    if not (text.isascii() and text.isprintable()):
+        text, size = _plain(text)
+    else:
+        size = len(text)
+    if size <= width:
+        return text
+    if width <= len(dots):
+        return _head(text, width)
+    return _head(text, width - len(dots)) + dots
+
+
+def cut_middle(text: str, width: int, dots: str = "…") -> str:
+    """Like `cut`, but keeps both ends: names differ in the last characters as often as in the first."""
+    if measure(text) <= width:
+        return cut(text, width, dots)
+    if width < 4 + len(dots):
+        return cut(text, width, dots)
+    text = _plain(text)[0]
+    tail = _tail(text, (width - len(dots)) // 2)
+    return _head(text, width - len(dots) - measure(tail)) + dots + tail
+
+
+def _head(text: str, width: int) -> str:
+    if text.isascii():
+        return text[:width]
+    taken = 0
+    for index, char in enumerate(text):
+        taken += get_character_cell_size(char)
+        if taken > width:
+            return text[:index]
+    return text
+
+
+def _tail(text: str, width: int) -> str:
+    taken = 0
+    for index in range(len(text) - 1, -1, -1):
+        taken += get_character_cell_size(text[index])
+        if taken > width:
+            return text[index + 1 :]
+    return text
+
+
+class Line:
+    """One row being put together. Where texts meet, the one that starts further right wins."""
+
+    __slots__ = ("_parts", "ground", "signs", "width")
+
+    def __init__(self, width: int, signs: Glyphs = UNICODE, ground: Ink = TEXT) -> None:
+        self.width = max(0, width)
+        self.signs = signs
+        self.ground = ground
+        self._parts: list[tuple[int, int, str, Ink, bool]] = []
+
+    def put(self, column: int, text: str, ink: Ink = TEXT, *, to: int | None = None, age: bool = False) -> int:
+        """Place `text` at `column`, cut at `to` (exclusive). Returns the column after it."""
+        limit = self.width if to is None else min(to, self.width)
+        text = cut(self.signs.words(text), limit - column, self.signs.dots)
+        if not text or column < 0:
+            return column
+        end = column + measure(text)
+        self._parts.append((column, end, text, ink, age))
+        return end
+
+    def right(self, edge: int, text: str, ink: Ink = TEXT, *, start: int = 0, age: bool = False) -> int:
+        """Place `text` so that it ends before `edge`, not left of `start`. Returns its first column."""
+        edge = min(edge, self.width)
+        text = cut(self.signs.words(text), edge - start, self.signs.dots)
+        column = edge - measure(text)
+        if text:
+            self._parts.append((column, edge, text, ink, age))
+        return column
+
+    def words(self, column: int, *pieces: tuple[str, Ink], to: int | None = None, gap: int = 1) -> int:
+        """Place pieces one after the other with `gap` cells between. Returns the column after the last."""
+        for text, ink in pieces:
+            if text:
+                column = self.put(column, text, ink, to=to) + gap
+        return column - gap if pieces else column
+
+    def words_right(self, edge: int, *pieces: tuple[str, Ink], start: int = 0, gap: int = 1) -> int:
+        """Place pieces so that the last ends before `edge`. Returns the first column."""
+        for text, ink in reversed(pieces):
+            if text and edge > start:
+                edge = self.right(edge, text, ink, start=start) - gap
+        return edge + gap if pieces else edge
+
+    def spans(self, column: int, spans: Row) -> int:
+        """Place ready spans (a bar, a plot row), whose texts are signs of one cell each."""
+        for text, ink, age in spans:
+            end = min(column + len(text), self.width)
+            if end > column:
+                self._parts.append((column, end, text[: end - column], ink, age))
+            column = end
+        return column
+
+    def build(self) -> Row:
+        """The row, exactly `width` cells wide."""
+        parts = sorted(self._parts, key=_start)
+        row: list[Span] = []
+        cursor = 0
+        for index, (start, end, text, ink, age) in enumerate(parts):
+            if index + 1 < len(parts) and parts[index + 1][0] < end:
+                end = max(start, parts[index + 1][0])
+                text = _pad(_head(text, end - start), end - start)
+            if start > cursor:
+                row.append(Span(" " * (start - cursor), self.ground))
+            if end > start:
+                row.append(Span(text, ink, age))
+            cursor = max(cursor, end)
+        if cursor < self.width:
+            row.append(Span(" " * (self.width - cursor), self.ground))
+        return tuple(row)
+
+
+def _start(part: tuple[int, int, str, Ink, bool]) -> int:
+    return part[0]
+
+
+def _pad(text: str, width: int) -> str:
+    return text + " " * (width - measure(text))
+
+
+def blank(width: int, ground: Ink = TEXT) -> Row:
+    """A row without anything on it."""
+    return (Span(" " * width, ground),) if width > 0 else ()

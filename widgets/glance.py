@@ -1,0 +1,114 @@
+"""What all panes are drawn from: one snapshot, the lane in view, and what the operator has set. Immutable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from console.alarms import Alarm
+from console.lamps import Lamp
+from console.snapshot import HostView, LaneView, Severity, Snapshot
+from widgets.glyphs import Glyphs, glyphs_for
+
+
+class Layout(StrEnum):
+    """How much room there is."""
+
+    SMALL = "small"
+    """From 80x24: unboxed sections."""
+    BOXED = "boxed"
+    """From 120x40: panes in frames."""
+    WIDE = "wide"
+    """From 200x60: panes carry history."""
+
+
+def layout_for(columns: int, rows: int) -> Layout:
+    """The layout of a terminal of this size, in cells."""
+    if columns >= 200 and rows >= 60:
+        return Layout.WIDE
+    return Layout.BOXED if columns >= 120 and rows >= 40 else Layout.SMALL
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHint:
+    """One key on the key line."""
+
+    key: str
+    word: str
+    short: str = ""
+    """The word at 80 columns; empty means the same word, `-` means the key stands alone."""
+    guarded: bool = False
+    available: bool = True
+    why: str = ""
+    """Why a key that is not available is not: `this version only reads`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """Everything a pane may show. `layout` says whether panes are boxed."""
+
+    snapshot: Snapshot
+    lane: LaneView
+    lamps: tuple[Lamp, ...] = ()
+    alarms: tuple[Alarm, ...] = ()
+    """Unacknowledged first, then worst first."""
+    acknowledged: frozenset[str] = frozenset()
+    """Keys of alarms that the operator has seen."""
+    lanes: tuple[tuple[str, Severity], ...] = ()
+    """All lanes with their worst lamp, for the header."""
+    layout: Layout = Layout.BOXED
+    focus: int = 0
+    """Number of the focused pane; 0 for none."""
+    paused: bool = False
+    paused_at: float | None = None
+    """Unix time at which the screen was paused."""
+    filter: str = ""
+    """Only hosts, containers, events and log lines that hold this text."""
+    keys: tuple[KeyHint, ...] = ()
+    scroll: tuple[tuple[int, int], ...] = ()
+    """Pane number and rows scrolled: down from the top for tables, back from the newest line for the log."""
+    ascii: bool = False
+    no_colour: bool = False
+    notice: str = ""
+    """A short word from the console itself, shown on the NEXT line: `REFUSED: this version only reads`."""
+    _hosts: dict[str, HostView] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def now(self) -> float:
+        """Monotonic time of the snapshot, seconds."""
+        return self.snapshot.now
+
+    @property
+    def wall(self) -> float:
+        """Unix time of the snapshot, seconds."""
+        return self.snapshot.wall
+
+    @property
+    def signs(self) -> Glyphs:
+        """The glyphs to draw with."""
+        return glyphs_for(self.ascii)
+
+    @property
+    def boxed(self) -> bool:
+        """True when panes have frames."""
+        return self.layout is not Layout.SMALL
+
+    @property
+    def wide(self) -> bool:
+        """True when panes carry history."""
+        return self.layout is Layout.WIDE
+
+    def host(self, name: str) -> HostView | None:
+        """The view of a host, None if the fleet has no such host."""
+        if not self._hosts:
+            self._hosts.update((view.name, view) for view in self.snapshot.hosts)
+        return self._hosts.get(name)
+
+    def scrolled(self, pane: int) -> int:
+        """Rows that a pane is scrolled by."""
+        return dict(self.scroll).get(pane, 0)
+
+    def matches(self, *texts: str) -> bool:
+        """Whether any of these texts holds the filter; True without a filter."""
+        wanted = self.filter.casefold()
+        return not wanted or any(wanted in text.casefold() for text in texts)

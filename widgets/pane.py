@@ -1,0 +1,113 @@
+"""Panes and bars: widgets that draw rows by the line API and repaint only the cells that changed."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual.geometry import Region, Size
+from textual.strip import Strip
+from textual.widget import Widget
+
+from widgets.cells import blank
+from widgets.glance import Glance
+from widgets.ink import Row
+from widgets.repaint import changed
+from widgets.theme import Palette, palette_for
+
+AGE_REPAINT = 2.0
+"""Seconds after which an age under one second is painted again for its own sake; with a new value it always is."""
+
+
+class Drawn(Widget, can_focus=False):
+    """A widget whose content is a tuple of rows, a pure function of a glance and its size."""
+
+    ALLOW_SELECT: ClassVar[bool] = False
+    DEFAULT_CSS = ""
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._glance: Glance | None = None
+        self._rows: tuple[Row, ...] = ()
+        self._painted: list[Row] = []
+        self._painted_at: list[float] = []
+        self._strips: dict[int, tuple[Palette, Row, Strip]] = {}
+
+    def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
+        """`height` rows, each `width` cells wide. Pure."""
+        raise NotImplementedError
+
+    def show(self, glance: Glance) -> int:
+        """Take a new glance and repaint what changed. Returns the number of rows that need paint."""
+        before, self._glance = self._glance, glance
+        width, height = self.size
+        if not width or not height:
+            return 0
+        if before is glance and len(self._rows) == height:
+            return 0
+        return self._take(glance, width, height)
+
+    def _take(self, glance: Glance, width: int, height: int) -> int:
+        rows = self.draw(glance, width, height)
+        whole = len(rows) != len(self._painted)
+        self._rows = rows
+        if whole:
+            self._painted = list(rows)
+            self._painted_at = [glance.now] * len(rows)
+            self.refresh()
+            return len(rows)
+        regions: list[Region] = []
+        count = 0
+        for y, row in enumerate(rows):
+            due = glance.now - self._painted_at[y] >= AGE_REPAINT or glance.now < self._painted_at[y]
+            if ranges := changed(self._painted[y], row, ages_due=due):
+                count += 1
+                regions.extend(Region(start, y, end - start, 1) for start, end in ranges)
+                self._painted[y] = row
+                self._painted_at[y] = glance.now
+        if regions:
+            self.refresh(*regions)
+        return count
+
+    def on_resize(self) -> None:
+        """Draw anew for the new size."""
+        self._painted = []
+        if self._glance is not None and self.size.width and self.size.height:
+            self._take(self._glance, self.size.width, self.size.height)
+
+    def get_content_width(self, container: Size, viewport: Size) -> int:
+        """As wide as there is room; a pane never asks for layout."""
+        return container.width
+
+    def render_line(self, y: int) -> Strip:
+        """One row as Textual wants it; made once per row and palette."""
+        plain = self._glance is not None and self._glance.no_colour
+        palette = palette_for(self.app.theme, plain)
+        row = self._rows[y] if y < len(self._rows) else blank(self.size.width)
+        kept = self._strips.get(y)
+        if kept is not None and kept[0] is palette and (kept[1] is row or kept[1] == row):
+            return kept[2]
+        strip = Strip([Segment(text, palette.style(ink)) for text, ink, _ in row], self.size.width)
+        self._strips[y] = (palette, row, strip)
+        return strip
+
+
+class Pane(Drawn):
+    """A numbered pane of the dashboard. Subclasses give NUMBER, NAME and `draw`."""
+
+    NUMBER: ClassVar[int] = 0
+    NAME: ClassVar[str] = ""
+
+    @property
+    def glance(self) -> Glance | None:
+        """What the pane shows."""
+        return self._glance
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows as last drawn."""
+        return self._rows
+
+
+class Bar(Drawn):
+    """A row or two that never scroll away."""
