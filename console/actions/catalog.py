@@ -64,6 +64,8 @@ class Action:
     """The headless command that does the same; '' where there is none."""
     palette: bool = False
     key_line: bool = False
+    short: str = ""
+    """The word on an 80-column key line: '' for the same, `-` for the key alone."""
     fixed: bool = False
     """The keys cannot be changed by a user keymap."""
     unavailable: str = ""
@@ -101,6 +103,7 @@ ACTIONS: tuple[Action, ...] = (
         argument="HOST",
         palette=True,
         key_line=True,
+        short="log",
     ),
     Action(
         "explain",
@@ -115,6 +118,7 @@ ACTIONS: tuple[Action, ...] = (
         cli="laneswap status --json",
         palette=True,
         key_line=True,
+        short="-",
     ),
     Action(
         "filter",
@@ -142,6 +146,7 @@ ACTIONS: tuple[Action, ...] = (
         argument="PANE",
         palette=True,
         key_line=True,
+        short="-",
     ),
     Action(
         "ledger",
@@ -165,6 +170,7 @@ ACTIONS: tuple[Action, ...] = (
         commands=("focus",),
         argument="PANE",
         key_line=True,
+        short="-",
         fixed=True,
     ),
     Action(
@@ -426,6 +432,23 @@ _KEY_LINE_ORDER = (
 def palette() -> tuple[Action, ...]:
     """What the command palette lists: safe commands that work without an argument."""
     return tuple(a for a in ACTIONS if a.palette and a.scope is Scope.SAFE and not a.unavailable)
+
+
+def describe_keys() -> list[dict[str, str]]:
+    """One row an action for `laneswap keys`: id, keys, commands, title, help, scope, screens."""
+    return [
+        {
+            "id": action.id,
+            "keys": " ".join(action.keys),
+            "command": f":{action.commands[0]} {action.argument}".rstrip() if action.commands else "",
+            "title": action.title,
+            "help": action.help + (f" ({action.unavailable})" if action.unavailable else ""),
+            "scope": action.scope.value,
+            "screens": " ".join(sorted(action.places)),
+            "cli": action.cli,
+        }
+        for action in ACTIONS
+    ]
 
 
 class CommandError(ValueError):

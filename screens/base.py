@@ -1,0 +1,66 @@
+"""What all screens of the console share: their place in the action table, their keys, and who answers an action."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from console.actions.catalog import BY_ID, Action, Place, available
+
+if TYPE_CHECKING:
+    from console.app import LaneswapApp
+    from widgets.glance import Glance
+
+
+def bindings_for(place: Place) -> list[BindingType]:
+    """The key bindings of one screen, out of the action table."""
+    return [_binding(action, key) for action in available(place) for key in action.keys]
+
+
+def _binding(action: Action, key: str) -> Binding:
+    argument = key if action.id == "focus" else ""
+    return Binding(
+        key,
+        f"app.perform({action.id!r}, {argument!r})",
+        action.title,
+        show=False,
+        tooltip=action.help,
+        # Keymaps go by id and replace all keys of it; the digits keep theirs.
+        id=None if action.fixed else action.id,
+        # A line being typed must not swallow these two.
+        priority=action.id in ("back", "hint-quit"),
+    )
+
+
+class ConsoleScreen(Screen[None], inherit_bindings=False):
+    """A screen that is driven by the action table. `do_NAME` answers the action NAME with its argument."""
+
+    PLACE: ClassVar[Place]
+    AUTO_FOCUS = ""
+    ALLOW_SELECT = False
+    ESCAPE_TO_MINIMIZE = False
+
+    @property
+    def console_app(self) -> LaneswapApp:
+        """The app, by its own type."""
+        return cast("LaneswapApp", self.app)
+
+    def show(self, glance: Glance) -> None:
+        """Take the newest picture; repaint only what changed."""
+        raise NotImplementedError
+
+    def answer(self, ident: str) -> Callable[[str], None] | None:
+        """The method that answers an action on this screen, None if it leaves that to the app."""
+        return cast("Callable[[str], None] | None", getattr(self, method_name(ident), None))
+
+    def words(self) -> Mapping[str, tuple[str, ...]]:
+        """Words that complete the arguments of `:` commands, by the argument's name."""
+        return {}
+
+
+def method_name(ident: str) -> str:
+    """`do_next_lane` for the action `next-lane`."""
+    return "do_" + BY_ID[ident].id.replace("-", "_")

@@ -1,0 +1,115 @@
+"""What the operator has set on the screen, and how it becomes a glance. Pure: one picture and one view in, one glance out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from console.actions.catalog import Place, Scope, guarded, key_line
+from console.alarms import Alarm, alarms
+from console.lamps import Lamp, lamps
+from console.snapshot import LaneView, Severity, Snapshot
+from screens.lanes import lane_or_worst
+from widgets.glance import Glance, KeyHint, layout_for
+from widgets.ink import loudness
+
+Faulty = Callable[[str, Exception], object]
+"""Told of an exception in lamps or alarms, with where it happened."""
+
+READ_ONLY = "this version only reads"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the operator has set."""
+
+    lane: str = ""
+    """'' until something is known: then the worst."""
+    focus: int = 1
+    zoomed: bool = False
+    filter: str = ""
+    acknowledged: frozenset[str] = frozenset()
+    scroll: Mapping[int, int] = field(default_factory=dict)
+    ascii: bool = False
+    no_colour: bool = False
+
+    def scrolled(self, pane: int, rows: int) -> View:
+        """The view with a pane scrolled by that many more rows."""
+        return replace(self, scroll={**self.scroll, pane: max(0, self.scroll.get(pane, 0) + rows)})
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What the screen shows right now: the picture, and what is said beside it."""
+
+    shown: Snapshot
+    newest: Snapshot
+    paused: bool = False
+    notice: str = ""
+    own_alarms: tuple[Alarm, ...] = ()
+    """Alarms of the console itself."""
+
+
+def glance(moment: Moment, view: View, place: Place, columns: int, rows: int, faulty: Faulty) -> Glance:
+    """The glance for one screen of a terminal of this size. Alarms are always those of the newest picture."""
+    lane = lane_or_worst(moment.shown, view.lane)
+    return Glance(
+        snapshot=moment.shown,
+        lane=lane,
+        lamps=_lamps(moment.shown, lane, faulty),
+        alarms=_unseen_first((*moment.own_alarms, *_alarms(moment.newest, faulty)), view.acknowledged),
+        acknowledged=view.acknowledged,
+        lanes=tuple((item.name, _worst(_lamps(moment.shown, item, faulty))) for item in moment.shown.lanes),
+        layout=layout_for(columns, rows),
+        focus=view.focus,
+        paused=moment.paused,
+        paused_at=moment.shown.wall if moment.paused else None,
+        filter=view.filter,
+        keys=hints(place),
+        scroll=tuple(sorted((pane, rows) for pane, rows in view.scroll.items() if rows)),
+        ascii=view.ascii,
+        no_colour=view.no_colour,
+        notice=moment.notice,
+    )
+
+
+def still_active(view: View, found: tuple[Alarm, ...]) -> View:
+    """Forget acknowledgements of alarms whose cause is gone: if they come back they are new."""
+    kept = view.acknowledged & {alarm.key for alarm in found}
+    return view if kept == view.acknowledged else replace(view, acknowledged=kept)
+
+
+def hints(place: Place) -> tuple[KeyHint, ...]:
+    """The key line of a screen, out of the action table."""
+    safe = [KeyHint(action.shown, action.word, action.short) for action in key_line(place)]
+    letters = [
+        KeyHint(action.shown, action.word, guarded=True, available=False, why=READ_ONLY)
+        for action in guarded()
+        if action.scope is Scope.GUARDED
+    ]
+    return (*safe, *letters)
+
+
+def _lamps(snapshot: Snapshot, lane: LaneView, faulty: Faulty) -> tuple[Lamp, ...]:
+    try:
+        return lamps(snapshot, lane)
+    except Exception as error:
+        faulty("lamps", error)
+        titles = ("SERVING", "REVISION", "WATCHDOG", "ROLLBACK")
+        return tuple(Lamp(title, "UNKNOWN", "console fault", "", Severity.LOOK) for title in titles)
+
+
+def _alarms(snapshot: Snapshot, faulty: Faulty) -> tuple[Alarm, ...]:
+    try:
+        return alarms(snapshot)
+    except Exception as error:
+        faulty("alarms", error)
+        return (Alarm("fault:alarms", Severity.ACT, "console", "alarms cannot be judged", "do not trust a quiet line"),)
+
+
+def _unseen_first(found: tuple[Alarm, ...], seen: frozenset[str]) -> tuple[Alarm, ...]:
+    return tuple(sorted(found, key=lambda alarm: (alarm.key in seen, -loudness(alarm.severity))))
+
+
+def _worst(four: tuple[Lamp, ...]) -> Severity:
+    return max((lamp.severity for lamp in four), key=loudness, default=Severity.NORMAL)
