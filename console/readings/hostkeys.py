@@ -1,14 +1,9 @@
-"""ssh host keys: a key never seen, one that changed and one that was revoked. Nothing here accepts one."""
+"""What OpenSSH's client says about a host key it did not trust. Nothing here accepts a key."""
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
-import hmac
 import re
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from console.sanitize import word
 
@@ -24,125 +19,50 @@ class HostKeyProblem:
     fingerprint: str = ""
     """`SHA256:...` of the key offered now."""
     known_hosts: str = ""
-    """The file with the old entry, or the one where an entry is missing."""
+    """The file with the old entry."""
     line: int | None = None
     """Line of the old entry, from 1."""
-    known: tuple[str, ...] = ()
-    """Fingerprints of the old entries."""
     hop: str = ""
     """The host or jump host whose key it is."""
     revoked: bool = False
 
     def describe(self) -> str:
         """One safe sentence for the operator."""
-        offered = " ".join(part for part in (self.key_type, self.fingerprint) if part)
-        whose = f"{self.hop} " if self.hop else ""
+        offered = " ".join(part for part in (self.key_type, self.fingerprint) if part) or "a key"
+        whose = self.hop or "the host"
         where = self.known_hosts + (f":{self.line}" if self.line else "")
         if self.revoked:
-            return f"{whose}offers a revoked key {offered} ({where})".strip()
+            return f"{whose} offers {offered}, which is marked revoked in {where or 'known_hosts'}"
         if not self.changed:
-            return f"{whose}offers a key not seen before: {offered}; compare it, then add it to known_hosts".strip()
-        old = f", old {' '.join(self.known)}" if self.known else ""
-        return f"{whose}offers another key than {where or 'known_hosts'}: now {offered or '?'}{old}".strip()
+            return f"{whose} offers {offered}, not seen before: compare it, then add it to known_hosts"
+        return f"{whose} offers {offered}, but {where or 'known_hosts'} holds another key: not accepted"
 
 
-@dataclass(frozen=True, slots=True)
-class KnownKey:
-    """One known_hosts entry that matches a host."""
-
-    line: int
-    key_type: str
-    fingerprint: str
-    marker: str = ""
-    """`@cert-authority`, `@revoked` or ''."""
-
-
-def fingerprint(key: bytes) -> str:
-    """`SHA256:...` as OpenSSH prints it, of a key's wire bytes."""
-    return "SHA256:" + base64.b64encode(hashlib.sha256(key).digest()).decode().rstrip("=")
-
-
-def known_keys(text: str, host: str, port: int = 22) -> tuple[KnownKey, ...]:
-    """The entries of a known_hosts text (sshd(8): plain, patterns, hashed) for host:port; broken lines are left out."""
-    name = host.lower() if port == 22 else f"[{host.lower()}]:{port}"
-    found = []
-    for number, entry in enumerate(text.splitlines(), 1):
-        fields = entry.split()
-        marker = fields.pop(0) if fields and fields[0].startswith("@") else ""
-        if len(fields) < 3 or fields[0].startswith("#") or not _matches(fields[0], name):
-            continue
-        try:
-            blob = base64.b64decode(fields[2], validate=True)
-        except (binascii.Error, ValueError):
-            continue
-        found.append(KnownKey(number, word(fields[1], 60), fingerprint(blob), word(marker, 20)))
-    return tuple(found)
-
-
-def judge_host_key(
-    text: str, host: str, *, port: int = 22, key_type: str, key: bytes, file: str = "", hop: str = ""
-) -> HostKeyProblem | None:
-    """What is wrong with the offered `key` (wire bytes) by a known_hosts text; None if it is listed."""
-    offered = fingerprint(key)
-    entries = known_keys(text, host, port)
-    plain = [entry for entry in entries if not entry.marker]
-    revoked = [entry for entry in entries if entry.marker == "@revoked" and entry.fingerprint == offered]
-    if not revoked and any(entry.fingerprint == offered for entry in plain):
-        return None
-    old = revoked or [entry for entry in plain if entry.key_type == key_type] or plain
-    return HostKeyProblem(
-        changed=bool(plain) or bool(revoked),
-        key_type=word(key_type, 60),
-        fingerprint=offered,
-        known_hosts=word(file, 300),
-        line=old[0].line if old else None,
-        known=tuple(entry.fingerprint for entry in old),
-        hop=word(hop or host, 200),
-        revoked=bool(revoked),
-    )
+_TYPE = re.compile(r"^(?:The fingerprint for the )?(\S{1,60}) (?:host )?key (?:sent by|fingerprint is|for)", re.MULTILINE)
+_PRINT = re.compile(r"\b(SHA256:[A-Za-z0-9+/]{20,64}|MD5:[0-9a-f:]{47})")
+_OFFENDING = re.compile(r"^Offending (?:\S+ )?key (?:for IP )?in (.{1,300}):(\d{1,9})\s*$", re.MULTILINE)
+_CHANGED_FOR = re.compile(r"^Host key for (\S+) has changed|^The \S+ host key for (\S+) has changed", re.MULTILINE)
+_REVOKED = re.compile(r"^\S+ host key for (\S+) (?:was|is marked as) revoked|REVOKED HOST KEY DETECTED", re.MULTILINE)
+_UNKNOWN = re.compile(r"authenticity of host '([^' ]+)|^No \S+ host key is known for (\S+?)(?: and|\.|$)", re.MULTILINE)
 
 
 def parse_openssh_warning(text: str) -> HostKeyProblem | None:
     """OpenSSH's own words about a host key on stderr (sshconnect.c); None if there are none."""
     changed = "REMOTE HOST IDENTIFICATION HAS CHANGED" in text
-    if not changed and "Host key verification failed" not in text and "authenticity of host" not in text:
+    revoked = _REVOKED.search(text)
+    unknown = _UNKNOWN.search(text)
+    if not (changed or revoked or unknown or "Host key verification failed" in text):
         return None
-    offered = re.search(r"^(?:The fingerprint for the )?(\S+) key (?:sent by|fingerprint is|for)", text, re.MULTILINE)
-    value = re.search(r"\b(SHA256:[A-Za-z0-9+/]{20,64}|MD5:[0-9a-f:]{47})", text)
-    offending = re.search(r"^(?:Offending|Matching) (?:\S+ )?key (?:for \S+ )?in (.+):(\d+)\s*$", text, re.MULTILINE)
-    hop = re.search(r"^Host key for (\S+) has changed", text, re.MULTILINE) or re.search(
-        r"authenticity of host '([^' ]+)", text
-    )
+    offered = _TYPE.search(text)
+    printed = _PRINT.search(text)
+    offending = _OFFENDING.search(text)
+    hop = _CHANGED_FOR.search(text) or revoked or unknown
     return HostKeyProblem(
-        changed=changed,
+        changed=changed or bool(revoked),
         key_type=word(offered[1], 60) if offered else "",
-        fingerprint=value[1] if value else "",
+        fingerprint=printed[1] if printed else "",
         known_hosts=word(offending[1], 300) if offending else "",
-        line=int(offending[2][:9]) if offending else None,
-        hop=word(hop[1], 200) if hop else "",
-        revoked="revoked" in text.lower(),
+        line=int(offending[2]) if offending else None,
+        hop=word(next((group for group in hop.groups() if group), ""), 200) if hop else "",
+        revoked=bool(revoked),
     )
-
-
-def _matches(patterns: str, name: str) -> bool:
-    if patterns.startswith("|1|"):
-        return _matches_hash(patterns, name)
-    hit = False
-    for pattern in patterns.lower().split(","):
-        # fnmatch knows [sets] that known_hosts has not: brackets are part of [host]:port
-        wanted = pattern.lstrip("!").replace("[", "[[]")
-        if fnmatchcase(name, wanted):
-            if pattern.startswith("!"):
-                return False
-            hit = True
-    return hit
-
-
-def _matches_hash(field: str, name: str) -> bool:
-    try:
-        _, _, salt, digest = field.split("|")
-        wanted = base64.b64decode(digest, validate=True)
-        made = hmac.new(base64.b64decode(salt, validate=True), name.encode(), hashlib.sha1).digest()
-    except (binascii.Error, ValueError):
-        return False
-    return hmac.compare_digest(made, wanted)
