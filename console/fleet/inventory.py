@@ -6,6 +6,7 @@ import difflib
 import os
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -177,6 +178,11 @@ def parse(text: str, path: Path | str = "fleet.toml") -> Fleet:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise FleetError(path, [f"not valid TOML: {error}"]) from error
+    return build(raw, path)
+
+
+def build(raw: Mapping[str, Any], path: Path | str = "fleet.toml") -> Fleet:
+    """Check what a fleet file says, once its text is read. Raises FleetError."""
     try:
         fleet = Fleet.model_validate(raw)
     except ValidationError as error:
