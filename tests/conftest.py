@@ -1,0 +1,45 @@
+"""Which tests run: real hosts in CI or where asked for, soaks where asked for; what is left out is said aloud."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+BED_HELP = "run the tests that need real hosts (root on Debian or Ubuntu; `make bed` installs what they need)"
+SOAK_HELP = "run the tests that are slow by nature (`make soak`)"
+LEFT_OUT = pytest.StashKey[list[str]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("laneswap")
+    group.addoption("--bed", action="store_true", help=BED_HELP)
+    group.addoption("--bed-hosts", type=int, choices=(2, 3, 4), default=3, help="how many real hosts to bring up")
+    group.addoption("--soak", action="store_true", help=SOAK_HELP)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what was not asked for, and remember what to say about it."""
+    in_ci = os.environ.get("CI", "").lower() == "true"
+    unwanted = {
+        "bed": not (config.getoption("--bed") or in_ci),
+        "soak": not config.getoption("--soak"),
+    }
+    reasons = {
+        "bed": "{} tests on real hosts (systemd, OpenSSH, Docker): they need root and Debian packages; sudo make bed",
+        "soak": "{} soak tests, slow by nature: make soak",
+    }
+    left_out: list[str] = []
+    for name, unwanted_here in unwanted.items():
+        found = [item for item in items if unwanted_here and item.get_closest_marker(name)]
+        if found:
+            config.hook.pytest_deselected(items=found)
+            items[:] = [item for item in items if item not in found]
+            left_out.append(reasons[name].format(len(found)))
+    config.stash[LEFT_OUT] = left_out
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """One loud line about what was not run, why, and how to run it."""
+    if left_out := config.stash.get(LEFT_OUT, []):
+        terminalreporter.write_line(f"NOT RUN: {' | '.join(left_out)}", yellow=True, bold=True)

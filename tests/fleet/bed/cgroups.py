@@ -1,0 +1,67 @@
+"""A control group a host: systemd in a host needs writable ones, and whatever is left in them belongs to the bed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+
+from bed.system import BedError, wait_for
+
+ROOT = Path("/sys/fs/cgroup")
+V1_CONTROLLERS = ("memory", "pids", "cpu", "cpuacct", "blkio", "devices", "freezer", "cpuset")
+V1_OTHERS = ("systemd", "unified")
+
+
+def is_v2() -> bool:
+    """True where this machine has the unified hierarchy alone."""
+    return (ROOT / "cgroup.controllers").exists()
+
+
+def folders(name: str) -> list[Path]:
+    """The host's folder in every hierarchy that this machine has."""
+    if is_v2():
+        return [ROOT / name]
+    return [ROOT / part / name for part in (*V1_CONTROLLERS, *V1_OTHERS) if (ROOT / part).is_dir()]
+
+
+def make(name: str) -> list[Path]:
+    """Make the host's groups; a cpuset group takes no process before it has CPUs and memory nodes."""
+    made = folders(name)
+    for folder in made:
+        folder.mkdir(exist_ok=True)
+        if not is_v2() and folder.parent.name == "cpuset":
+            for key in ("cpuset.cpus", "cpuset.mems"):
+                (folder / key).write_text((folder.parent / key).read_text())
+    return made
+
+
+def processes(name: str) -> set[int]:
+    """Pids of all processes in the host's groups."""
+    found: set[int] = set()
+    for folder in folders(name):
+        for listing in folder.rglob("cgroup.procs") if folder.is_dir() else ():
+            with contextlib.suppress(OSError):
+                found.update(int(word) for word in listing.read_text().split())
+    return found - {0}
+
+
+def remove(name: str) -> None:
+    """End what still runs in the host's groups and remove them. Raises BedError when something will not go."""
+    for pid in processes(name):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not processes(name), f"end of all processes of {name}", limit=20, pause=0.02)
+    for folder in folders(name):
+        if folder.is_dir():
+            _remove_tree(folder)
+
+
+def _remove_tree(folder: Path) -> None:
+    for path in sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True):
+        path.rmdir()
+    try:
+        folder.rmdir()
+    except OSError as error:
+        raise BedError(f"cgroup {folder}", str(error)) from error

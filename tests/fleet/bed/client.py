@@ -1,0 +1,166 @@
+"""A bed as the tests see it: hosts with addresses and keys, and the faults that can be done to them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bed.session import ssh_command
+from bed.system import BedError, run
+
+BRING_UP_LIMIT = 900.0
+"""Seconds for everything, the base built from Debian packages included."""
+DROP_RULES = (["INPUT", "--in-interface", "eth0"], ["FORWARD", "--in-interface", "eth0"])
+
+
+@dataclass(frozen=True, slots=True)
+class BedHost:
+    """One real host."""
+
+    name: str
+    address: str
+    python: str
+    """`full`, or `minimal`: a python3 that cannot import json."""
+    init: int
+    """Pid, on this machine, of the host's PID 1."""
+    description: dict[str, Any]
+
+    @property
+    def user(self) -> str:
+        """The account with sudo and Docker; its .bashrc prints on both outputs."""
+        return str(self.description["user"])
+
+    @property
+    def stranger(self) -> str:
+        """An account with neither, whose login shell is /bin/sh."""
+        return str(self.description["stranger"])
+
+    @property
+    def key(self) -> Path:
+        """The private key that both accounts accept."""
+        return Path(self.description["key"])
+
+    @property
+    def known_hosts(self) -> Path:
+        """The keys of all hosts."""
+        return Path(self.description["known_hosts"])
+
+    def ssh(self, command: str, *, limit: float = 60.0) -> str:
+        """Standard output of a command run as the user through the OpenSSH client. Raises BedError."""
+        return run([*ssh_command(self.description, self.address), command], limit=limit)
+
+    def root(self, *argv: str, check: bool = True, limit: float = 60.0, stdin: str = "") -> str:
+        """Standard output of a command run as root inside the host, past its network. Raises BedError."""
+        enter = ["nsenter", f"--target={self.init}", "--mount", "--uts", "--ipc", "--net", "--pid", "--root", "--wd"]
+        clean = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"]
+        return run([*enter, *clean, *argv], check=check, limit=limit, stdin=stdin)
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file inside the host, as root."""
+        self.root("mkdir", "-p", str(Path(path).parent))
+        self.root("sh", "-c", f"cat > {shlex.quote(path)}", stdin=text)
+
+    def commands(self, word: str) -> list[str]:
+        """Command lines, of all processes inside the host, that contain a word."""
+        lines = self.root("ps", "-ww", "-e", "-o", "args=").splitlines()
+        return [line for line in lines if word in line]
+
+    @contextlib.contextmanager
+    def dropped(self) -> Iterator[None]:
+        """Every packet to the host is lost, silently."""
+        for rule in DROP_RULES:
+            self.root("iptables", "--insert", *rule, "--jump", "DROP")
+        try:
+            yield
+        finally:
+            self.undrop()
+
+    def undrop(self) -> None:
+        """Let packets through again."""
+        for rule in DROP_RULES:
+            self.root("iptables", "--delete", *rule, "--jump", "DROP", check=False)
+
+    def kill_ssh_sessions(self) -> int:
+        """SIGKILL every sshd that serves a connection; the listener lives on. Returns how many there were."""
+        listed = self.root("ps", "-e", "-o", "pid=,args=").splitlines()
+        pids = [line.split()[0] for line in listed if line.split(None, 1)[1].startswith(f"sshd: {self.user}")]
+        if pids:
+            self.root("kill", "-9", *pids, check=False)
+        return len(pids)
+
+    @contextlib.contextmanager
+    def ssh_stopped(self) -> Iterator[None]:
+        """The sshd service is stopped: new connections are refused, old ones live on."""
+        self.root("systemctl", "stop", "ssh.service")
+        try:
+            yield
+        finally:
+            self.root("systemctl", "start", "ssh.service")
+
+    def docker(self, *argv: str, limit: float = 60.0) -> str:
+        """Standard output of the docker client inside the host. Raises BedError."""
+        return self.root("docker", *argv, limit=limit).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Bed:
+    """All hosts of one run."""
+
+    hosts: tuple[BedHost, ...]
+    description: dict[str, Any]
+
+    @property
+    def full(self) -> BedHost:
+        """A host with the whole of python3."""
+        return next(host for host in self.hosts if host.python == "full")
+
+    @property
+    def minimal(self) -> BedHost:
+        """The host with python3-minimal alone."""
+        return next(host for host in self.hosts if host.python == "minimal")
+
+
+@contextlib.contextmanager
+def running_bed(count: int) -> Iterator[Bed]:
+    """Bring up a bed in a process of its own, which tears it down when this process ends, however it ends."""
+    with tempfile.TemporaryFile() as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "bed", "serve", str(count)],
+            cwd=Path(__file__).parent.parent,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,
+        )
+        assert server.stdin is not None and server.stdout is not None
+        try:
+            ready, _, _ = select.select([server.stdout], [], [], BRING_UP_LIMIT)
+            line = server.stdout.readline() if ready else b""
+            if not line:
+                raise BedError("the bed did not come up", _text(log))
+            yield _described(json.loads(line))
+        finally:
+            server.stdin.close()
+            code = server.wait(120)
+        if code != 0:
+            raise BedError("the bed was not torn down cleanly", _text(log))
+
+
+def _text(log: Any) -> str:
+    log.seek(0)
+    return os.fsdecode(log.read())[-4000:]
+
+
+def _described(raw: dict[str, Any]) -> Bed:
+    hosts = tuple(BedHost(one["name"], one["address"], one["python"], one["init"], raw) for one in raw["hosts"])
+    return Bed(hosts, raw)
