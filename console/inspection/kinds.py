@@ -37,7 +37,8 @@ KINDS: Mapping[str, Kind] = {
         Kind(
             "containers",
             "containers:containers",
-            "[inspect=F] [list=F] [events=F] [version=F] [error=F] [models=F] [log=F] [now=F]",
+            "[inspect=F] [list=F] [events=F] [version=F [client=F]] [error=F [status=F] [id=F] [group=F]]"
+            " [models=F] [log=F] [now=F]",
         ),
     )
 }

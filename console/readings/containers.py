@@ -158,6 +158,38 @@ def parse_inspect(raw: Mapping[str, Any], events: Iterable[ContainerEvent] = ())
 
 
 ALIVE = (ContainerState.RUNNING, ContainerState.PAUSED)
+
+
+def gone(name: str) -> Container:
+    """What is left to say of a container that its daemon no longer knows."""
+    return Container(
+        id="",
+        name=text(name),
+        image="",
+        image_id="",
+        state=ContainerState.GONE,
+        started_at=None,
+        finished_at=None,
+        exit_code=None,
+        oom_killed=None,
+        exit_meaning="",
+        restart_policy="",
+        restart_count=0,
+        auto_remove=False,
+        health="",
+        mounts=(),
+        args=(),
+        labels=(),
+        network_mode="",
+        ports=(),
+        revision="",
+        revision_source="",
+        served_name="",
+        autoheal=False,
+        inspected=False,
+    )
+
+
 _NEVER_RAN = (ContainerState.CREATED, ContainerState.UNKNOWN, ContainerState.GONE)
 
 

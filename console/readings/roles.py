@@ -48,8 +48,8 @@ def _named_role(container: Container) -> Role | None:
 def returns_by_itself(container: Container) -> bool | None:
     """Whether a restart of the Docker daemon or the host starts it again; None if its policy is not known.
 
-    Measured on Docker 20.10: after `docker stop`, `always` and `on-failure` (with an exit other than 0) come back, `unless-stopped`
-    stays down (moby/moby#11008, #35166).
+    Measured on Docker 20.10: after `docker stop`, `always` and `on-failure` (with an exit other than 0) come back,
+    `unless-stopped` stays down (moby/moby#11008, #35166).
     """
     if container.auto_remove and not container.up:
         return False
@@ -85,7 +85,7 @@ class WayBack:
 
 
 def way_back(container: Container | None) -> WayBack:
-    """Whether `docker start` can bring this container back, from its own state alone: to be asked before anything is stopped."""
+    """Whether `docker start` can bring it back, from its own state alone: to be asked before anything is stopped."""
     if container is None or container.state is ContainerState.GONE:
         return WayBack(False, "container removed")
     if container.state in (ContainerState.DEAD, ContainerState.REMOVING):
@@ -99,7 +99,7 @@ def way_back(container: Container | None) -> WayBack:
 
 
 def warnings(container: Container, others: Iterable[Container] = ()) -> tuple[str, ...]:
-    """What an operator should know before relying on this container; safe sentences, none where there is nothing to say."""
+    """What an operator should know before relying on this container: safe sentences, () if nothing."""
     found: list[str] = []
     if container.autoheal:
         found.append("label autoheal: a third party may restart it, also while it is loading")
@@ -108,7 +108,6 @@ def warnings(container: Container, others: Iterable[Container] = ()) -> tuple[st
     if container.up and container.auto_remove:
         found.append("removes itself when it stops (--rm): no way back to it")
     if not container.up and returns_by_itself(container):
-        found.append(
-            f"restart={container.restart_policy}: comes back after a daemon restart, and then takes port and GPU"
-        )
+        words = "comes back by itself after a daemon restart, then takes port and GPU"
+        found.append(f"restart={container.restart_policy}: {words}")
     return tuple(found)
