@@ -1,4 +1,4 @@
-"""`python3 -m bed install|base|serve 2|3|4|clean`: real hosts from the command line."""
+"""`python3 -m bed install|base|serve 2|3|4|sweep|clean`: real hosts from the command line."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ def main(arguments: list[str]) -> int:
                 print(rootfs.ensure().folder)
             case ["serve", ("2" | "3" | "4") as count]:
                 serve(int(count))
+            case ["sweep"]:
+                session.sweep()
             case ["clean"]:
                 session.remove_all()
             case _:

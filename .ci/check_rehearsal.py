@@ -1,0 +1,75 @@
+"""Reads `laneswap rehearse --headless --json` on standard input and says what is wrong; exit code 1 if anything is."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+QUALITIES = {"LIVE", "LATE", "STALE", "UNREACHABLE", "ABSENT"}
+LANE_READINGS = ("health", "throughput", "served")
+HOST_READINGS = ("memory", "gpus", "facts", "containers")
+LAMPS = {"serving", "revision", "watchdog", "rollback"}
+
+
+def readings(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every dated value of one line, with its place."""
+    for group, names in (("lanes", LANE_READINGS), ("hosts", HOST_READINGS)):
+        for key, item in document[group].items():
+            for name in names:
+                yield f"{group}.{key}.{name}", item[name]
+
+
+def faults_of_line(document: dict[str, Any]) -> Iterator[str]:
+    """What a single line must say: where it comes from, four lamps a lane, age and quality of every value."""
+    if document.get("rehearsal") is not True:
+        yield "is not marked as a rehearsal"
+    if not document["lanes"] or not document["hosts"]:
+        yield "has no lanes or no hosts"
+    for name, lane in document["lanes"].items():
+        if set(lane["lamps"]) != LAMPS or not all(lamp["word"] for lamp in lane["lamps"].values()):
+            yield f"lane {name} does not show four lamps, each with a word"
+    for place, reading in readings(document):
+        if reading["quality"] not in QUALITIES:
+            yield f"{place} has no quality"
+        if not reading["source"]:
+            yield f"{place} has no source"
+        if reading["value"] is not None and not isinstance(reading["age_s"], int | float):
+            yield f"{place} has a value without an age"
+
+
+def faults_of_run(documents: list[dict[str, Any]], expected: int) -> Iterator[str]:
+    """What the lines together must show: one a second, and values that move."""
+    if len(documents) != expected:
+        yield f"{len(documents)} lines, expected {expected}"
+    sequences = [document["sequence"] for document in documents]
+    if sequences != sorted(set(sequences)):
+        yield "sequence numbers do not grow"
+    taken: dict[str, set[str]] = {}
+    for document in documents:
+        for place, reading in readings(document):
+            if reading["value"] is not None:
+                taken.setdefault(place, set()).add(reading["taken_at"])
+    for kind in ("memory", "throughput"):
+        moving = [place for place, times in taken.items() if place.endswith(kind) and len(times) >= expected // 2]
+        if not moving:
+            yield f"no {kind} was read anew in at least {expected // 2} of the lines"
+    if not any(isinstance(lane["throughput"]["value"], dict) for lane in documents[-1]["lanes"].values()):
+        yield "the last line has no current throughput"
+
+
+def main() -> int:
+    """Check standard input; the argument is the number of lines to expect."""
+    documents = [json.loads(line) for line in sys.stdin]
+    faults = [f"line {n}: {fault}" for n, line in enumerate(documents, 1) for fault in faults_of_line(line)]
+    faults += list(faults_of_run(documents, int(sys.argv[1]))) if documents else ["no line at all"]
+    for fault in faults[:20]:
+        print(f"rehearsal: {fault}", file=sys.stderr)
+    if not faults:
+        print(f"rehearsal: {len(documents)} lines, every value dated, values moving")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
