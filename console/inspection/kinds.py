@@ -23,14 +23,14 @@ class Kind:
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind("memory", "node:memory", "meminfo=M [zoneinfo=Z] [numa=N] [psi=P] [page_size=BYTES-FILE]"),
+        Kind("memory", "node:memory", "meminfo=M [zoneinfo=Z] [numa=N] [psi=P] [page_size=F] [gpu=CSV]"),
         Kind(
             "cgroup",
             "node:cgroup",
-            "DIR-OR-FILES (memory.max, memory.current, memory.stat, memory.limit_in_bytes)",
+            "DIR-OR-FILES (memory.max, memory.current, memory.stat, memory.limit_in_bytes) [meminfo=M]",
         ),
         Kind("gpu", "node:gpu", "nvidia-smi CSV"),
-        Kind("output", "node:output", "[stdout=F] [stderr=F] [exit=F] [requests=F] [sshd_config=F] [error=F]"),
+        Kind("output", "node:output", "[stdout=F] [stderr=F] [exit=F] [error=F] [nonce=F] [sshd_config=F]"),
         Kind("log", "node:log", "LOG"),
         Kind("scrape", "engine:scrape", "0=A@0 1=B@30 [meta_info=JSON] [server_info=JSON] [health=PROBES]"),
         Kind("health", "engine:health", "PROBES [0=A@0 1=B@60]"),

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from console.sanitize import word
+
+PAGE_SIZES = (4096, 16384, 65536)
+"""Base page sizes that Linux has on x86-64 and arm64, bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What changes only with a reboot."""
+    """What changes only with a reboot. An empty string or 0 means that the host did not say."""
 
     hostname: str
     kernel: str
@@ -15,3 +21,23 @@ class HostFacts:
     cpus: int
     python: str
     """What the sampler runs on: `python3 3.11.2` or `sh`."""
+    page_size: int = 4096
+    """Bytes."""
+
+
+def parse_facts(texts: Mapping[str, str]) -> HostFacts:
+    """Facts from the texts `hostname kernel boot_id cpus page_size python`, one value each; any may be absent."""
+    page_size = _number(texts.get("page_size", ""))
+    return HostFacts(
+        hostname=word(texts.get("hostname", ""), 64),
+        kernel=word(texts.get("kernel", ""), 80),
+        boot_id=word(texts.get("boot_id", ""), 40),
+        cpus=_number(texts.get("cpus", "")),
+        python=word(texts.get("python", ""), 40),
+        page_size=page_size if page_size in PAGE_SIZES else 4096,
+    )
+
+
+def _number(text: str) -> int:
+    text = text.strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 7 else 0

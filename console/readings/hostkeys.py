@@ -38,7 +38,9 @@ class HostKeyProblem:
         return f"{whose} offers {offered}, but {where or 'known_hosts'} holds another key: not accepted"
 
 
-_TYPE = re.compile(r"^(?:The fingerprint for the )?(\S{1,60}) (?:host )?key (?:sent by|fingerprint is|for)", re.MULTILINE)
+_TYPE = re.compile(
+    r"^(?:The fingerprint for the )?(\S{1,60}) (?:host )?key (?:sent by|fingerprint is|for)", re.MULTILINE
+)
 _PRINT = re.compile(r"\b(SHA256:[A-Za-z0-9+/]{20,64}|MD5:[0-9a-f:]{47})")
 _OFFENDING = re.compile(r"^Offending (?:\S+ )?key (?:for IP )?in (.{1,300}):(\d{1,9})\s*$", re.MULTILINE)
 _CHANGED_FOR = re.compile(r"^Host key for (\S+) has changed|^The \S+ host key for (\S+) has changed", re.MULTILINE)

@@ -134,11 +134,12 @@ def classify(
     command was certainly never sent, `nonce` is the one of `frame_command` (empty: the output has no markers).
     """
     out = cut_noise(stdout, nonce) if nonce else Cut(stdout, began=True, ended=False, status=None)
-    err = cut_noise(stderr, nonce) if nonce else Cut(stderr, began=True, ended=False, status=None)
+    err = cut_noise(stderr, nonce) if nonce else Cut(stderr, began=False, ended=False, status=None)
     status = out.status if out.ended else exit_status
-    noise = stderr if nonce and not err.began else err.body
-    words = "\n".join(safe_lines(noise, most=_STDERR_LINES))
-    key = host_key or parse_openssh_warning(words)
+    words = "\n".join(safe_lines(err.body if err.began else stderr, most=_STDERR_LINES))
+    # a framed command that began reached the host: what its own ssh says is about another one
+    ours = status == 255 and not (nonce and (out.began or err.began))
+    key = host_key or (parse_openssh_warning(words) if ours else None)
     last = last_complete_line(out.body)
     outcome, hint = _judge(_Ending(status, signal, error, started, out, words, stdout, key, bool(nonce)))
     if outcome is Outcome.UNKNOWN and last:
@@ -183,7 +184,7 @@ def explain_error(error: str, *, started: bool) -> tuple[Outcome, str]:
     for pattern, outcome, hint in _ERRORS:
         if pattern.search(error):
             return outcome, hint
-    if started:
+    if started and name != "ChannelOpenError":
         what = "no answer in time" if "Timeout" in name else "connection lost"
         return Outcome.UNKNOWN, f"{what}: it may or may not have run; look at the host before trying again"
     return Outcome.UNREACHABLE, f"no connection: {safe_line(error, 200)}"

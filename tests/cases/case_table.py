@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -132,12 +133,17 @@ def resolve(document: Any, pointer: str) -> Any:
     return value
 
 
+def _rounded(value: float, scale: int, like: str) -> Decimal:
+    """`value / scale` with as many decimals as `like` has, halves away from zero as people round."""
+    step = Decimal(1).scaleb(-len(like.partition(".")[2]))
+    return (Decimal(value) / scale).quantize(step, ROUND_HALF_UP)
+
+
 def check(row: Expected, comparison: str, value: Any) -> None:
     """Assert that `value` is what the row expects."""
     if comparison == "number":
         assert isinstance(value, int | float) and not isinstance(value, bool), f"{value!r} is no number"
-        digits = len(row.value.partition(".")[2])
-        assert f"{value / UNIT_SCALE.get(row.unit, 1):.{digits}f}" == row.value
+        assert str(_rounded(value, UNIT_SCALE.get(row.unit, 1), row.value)) == row.value
     elif comparison == "text":
         assert value == row.value
     elif comparison == "state":

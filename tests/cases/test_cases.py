@@ -48,6 +48,7 @@ def test_every_case_has_its_inputs() -> None:
     ("comparison", "expected", "unit", "good", "bad"),
     [
         ("number", "3.00", "GiB", 3 * 1024**3, 3 * 1024**3 + 2**24),
+        ("number", "98.63", "GiB", 103415808 * 1024, 103404000 * 1024),
         ("number", "41.1", "percent", 41.07, 41.2),
         ("number", "12", "count", 12, 13),
         ("number", "0", "percent", 0.0, None),
