@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from bed.client import Bed, running_bed
+from bed.engines import BedEngine, run_engine
 
 
 @pytest.fixture(scope="session")
@@ -13,3 +14,29 @@ def bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
     """Real systemd hosts with OpenSSH and Docker. A bed that does not come up is a failure."""
     with running_bed(request.config.getoption("--bed-hosts")) as hosts:
         yield hosts
+
+
+@pytest.fixture(scope="session")
+def vllm(bed: Bed) -> Iterator[BedEngine]:
+    """A vLLM engine in a container with a published port, on a host with the whole of python3."""
+    engine = run_engine(bed.full, "dsv41-vllm-serving", "vllm", 30006, "--model", "dsv41-flash-uva")
+    yield engine
+    engine.remove()
+
+
+@pytest.fixture(scope="session")
+def sglang(bed: Bed) -> Iterator[BedEngine]:
+    """An SGLang engine with host networking, on the host with python3-minimal."""
+    engine = run_engine(bed.minimal, "dsv41-sglang-0", "sglang", 8210, network="host")
+    yield engine
+    engine.remove()
+
+
+@pytest.fixture(autouse=True)
+def _healed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every test begins and ends with engines that run and have no fault."""
+    yield
+    for name in ("vllm", "sglang"):
+        if name in request.fixturenames:
+            engine: BedEngine = request.getfixturevalue(name)
+            engine.heal()
