@@ -157,13 +157,12 @@ def _visible(character: str) -> str:
     if character in _FILLERS:
         return " "
     kind = unicodedata.category(character)
-    if kind in ("Cc", "Cs") or code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF:
-        return REPLACEMENT
     if kind in ("Zs", "Zl", "Zp"):
         return " "
     if kind in ("Cf", "Me") or 0xFE00 <= code <= 0xFE0F or 0xE0000 <= code <= 0xE0FFF or code == 0x034F:
         return ""
-    return character
+    # nobody can say how wide what is unassigned or private will be drawn
+    return character if character.isprintable() else REPLACEMENT
 
 
 @lru_cache(maxsize=4096)

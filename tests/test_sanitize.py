@@ -38,6 +38,7 @@ def assert_safe(text: str) -> None:
     for character in text:
         assert unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp"), repr(character)
         assert character not in BIDI
+    assert text.isprintable()
     assert len(re.findall("[\u0300-\u036f]{4,}", text)) == 0
     text.encode("utf-8")
 
@@ -113,7 +114,7 @@ def test_a_stream_cut_anywhere_gives_the_same_lines(data: bytes, cuts: list[int]
         ("nbsp\u00a0wide\u3000filler\u3164end", "nbsp wide filler end"),
         ("z" + "\u0310" * 40 + "a", "z" + "\u0310" * 3 + "a"),
         ("\u0301start", "start"),
-        ("private \ue000 non \ufffe", "private \ue000 non �"),
+        ("private \ue000 non \ufffe unassigned \U0001fbff", "private � non � unassigned �"),
         ("日本語 ümlaut 😀", "日本語 ümlaut 😀"),
         ("[b]not bold[/b] [@click=app.quit] \\[x", "[b]not bold[/b] [@click=app.quit] \\[x"),
     ],
