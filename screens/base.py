@@ -3,16 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, Protocol, cast
 
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from console.actions.catalog import BY_ID, Action, Place, available
+from console.snapshot import Source
+from screens.timeline import Timeline
+from screens.view import View
+from widgets.glance import Glance
 
-if TYPE_CHECKING:
-    from console.app import LaneswapApp
-    from widgets.glance import Glance
+
+class Console(Protocol):
+    """What the screens need of the app."""
+
+    source: Source
+    view: View
+    timeline: Timeline
+
+    def perform(self, ident: str, argument: str = "") -> None:
+        """Carry out an action of the table, or say why not."""
+        ...
+
+    def say(self, text: str) -> None:
+        """One line for the operator."""
+        ...
+
+    def redraw(self) -> None:
+        """Draw the screen again because the view changed."""
+        ...
+
+    def choose_lane(self, name: str) -> None:
+        """Show a lane."""
+        ...
+
+    def picture(self) -> Glance | None:
+        """What the front screen shows; None before the first snapshot."""
+        ...
+
+    def command(self, line: str) -> None:
+        """Carry out a `:` line."""
+        ...
+
+    def fault(self, where: str, error: BaseException) -> None:
+        """Show and keep a fault of the console itself."""
+        ...
 
 
 def bindings_for(place: Place) -> list[BindingType]:
@@ -44,9 +80,9 @@ class ConsoleScreen(Screen[None], inherit_bindings=False):
     ESCAPE_TO_MINIMIZE = False
 
     @property
-    def console_app(self) -> LaneswapApp:
-        """The app, by its own type."""
-        return cast("LaneswapApp", self.app)
+    def console_app(self) -> Console:
+        """The app, as far as screens know it."""
+        return cast("Console", self.app)
 
     def show(self, glance: Glance) -> None:
         """Take the newest picture; repaint only what changed."""

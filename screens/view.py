@@ -1,4 +1,4 @@
-"""What the operator has set on the screen, and how it becomes a glance. Pure: one picture and one view in, one glance out."""
+"""What the operator has set on the screen, and how that and a picture become a glance. Pure."""
 
 from __future__ import annotations
 

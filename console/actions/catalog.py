@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -467,7 +467,7 @@ def parse_command(line: str, place: Place) -> tuple[Action, str]:
     return found, argument
 
 
-def complete(prefix: str, place: Place, arguments: dict[str, Iterable[str]] | None = None) -> tuple[str, ...]:
+def complete(prefix: str, place: Place, arguments: Mapping[str, Iterable[str]] | None = None) -> tuple[str, ...]:
     """What a `:` line can become: command names, then the words known for the command's argument."""
     name, space, rest = prefix.lstrip().removeprefix(":").lstrip().partition(" ")
     if not space:

@@ -1,0 +1,360 @@
+"""The console: one Textual app over a source of snapshots. Reads, shows, and never exits because the fleet is down.
+
+Exit codes: 0 after `q`, 1 after a failure of the console itself, 129 when the terminal hung up, 143 after SIGTERM.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.driver import Driver
+from textual.screen import Screen
+from textual.timer import Timer
+
+from console.actions.catalog import BY_ID, CommandError, parse_command
+from console.actions.keymap import KeymapError, default_keymap_path, load_keymap
+from console.alarms import Alarm, alarms
+from console.snapshot import Source
+from screens import lanes
+from screens.base import ConsoleScreen, method_name
+from screens.dashboard import DashboardScreen
+from screens.explain import ExplainScreen
+from screens.faults import FaultLog, default_fault_file
+from screens.help import HelpScreen
+from screens.logs import LogsScreen
+from screens.palette import Commands
+from screens.terminal import ConsoleDriver
+from screens.timeline import Timeline
+from screens.view import Moment, View, glance, still_active
+from widgets.glance import Glance
+from widgets.theme import DEFAULT_THEME, PLAIN_THEME, AttributesOnly, register_themes
+
+TICK, BLURRED_TICK = 0.25, 1.0
+"""Seconds between two pictures on screen, with the terminal in focus and without."""
+NOTICE_SECONDS = 6.0
+"""How long one line from the console itself stays."""
+SETTLE_SECONDS = 5.0
+"""How long after the start the console may still move to a worse lane by itself."""
+STOP_LIMIT = 10.0
+"""Seconds that links and samplers get to end."""
+HANGUP, TERMINATED = 128 + signal.SIGHUP, 128 + signal.SIGTERM
+THEMES: Mapping[str, str] = {"dark": DEFAULT_THEME, "light": "laneswap-light", "safe": "laneswap-safe"}
+
+
+def stylesheet() -> Path:
+    """console.tcss: inside the installed package, or at the top of a working copy."""
+    packaged = Path(__file__).with_name("console.tcss")
+    return packaged if packaged.exists() else Path(__file__).parents[1] / "console.tcss"
+
+
+class LaneswapApp(App[None], inherit_bindings=False):
+    """The console on screen."""
+
+    TITLE = "laneswap"
+    CSS_PATH = stylesheet()
+    COMMANDS: ClassVar[set[Any]] = {Commands}
+    # Both work under any screen, also under stock ones such as the palette.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "app.perform('hint-quit', '')", show=False, system=True),
+        Binding("ctrl+z", "app.suspend_process", show=False, system=True),
+    ]
+    ENABLE_COMMAND_PALETTE = True
+    COMMAND_PALETTE_BINDING = "ctrl+p"
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        read_only: bool = False,
+        ascii: bool = False,
+        theme: str = "dark",
+        keymap: Path | None = None,
+        faults: Path | None = None,
+        driver_class: type[Driver] | None = None,
+    ) -> None:
+        no_colour = bool(os.environ.get("NO_COLOR"))
+        super().__init__(driver_class=driver_class or ConsoleDriver, ansi_color=False)
+        self.source = source
+        self.read_only = read_only
+        self.timeline = Timeline()
+        self.view = View(ascii=ascii, no_colour=no_colour)
+        self.faults = FaultLog(faults or default_fault_file())
+        self._wanted_theme = THEMES.get(theme, DEFAULT_THEME)
+        self._keymap_file = keymap or default_keymap_path()
+        self._notice, self._notice_until = "", 0.0
+        self._chosen = False
+        self._followed = ""
+        self._began = time.monotonic()
+        self._clock: Timer | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._started = False
+        self._animate_nothing()
+
+    def _animate_nothing(self) -> None:
+        self.animation_level = "none"
+        register_themes(self)
+        # A painted background under NO_COLOR, and Textual's own ansi themes there, end as black on black.
+        self.theme = PLAIN_THEME if self.view.no_colour else self._wanted_theme
+        if self.view.no_colour:
+            self._filters[:] = [AttributesOnly()]
+
+    # --- life ------------------------------------------------------------------------------------------------------
+
+    def get_default_screen(self) -> Screen[Any]:
+        """The dashboard stands at the bottom of every stack."""
+        return DashboardScreen(id="dashboard")
+
+    def on_mount(self) -> None:
+        """Take keys, signals and the first picture; sources are asked only after the first paint."""
+        self._load_keys()
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._loop_fault)
+        if not self.is_headless:
+            for number, code in ((signal.SIGHUP, HANGUP), (signal.SIGTERM, TERMINATED)):
+                loop.add_signal_handler(number, self.leave, code)
+        self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
+        self.tick()
+        self._clock = self.set_interval(TICK, self.tick)
+        self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        self.background("start of the sources", self._start_source())
+
+    async def _start_source(self) -> None:
+        self._started = True
+        await self.source.start()
+        self.tick()
+
+    def background(self, what: str, work: Any) -> None:
+        """Run a coroutine; what goes wrong in it is a fault on screen, never an exit."""
+
+        async def guarded() -> None:
+            try:
+                await work
+            except Exception as error:
+                self.fault(what, error)
+
+        task = asyncio.create_task(guarded(), name=what)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def leave(self, code: int = 0) -> None:
+        """End the console: the terminal is put back first, then the source is stopped."""
+        self.exit(return_code=code)
+
+    async def run_async(self, **options: Any) -> None:
+        """Run until the end, then stop the source; nothing is left running on any host."""
+        try:
+            await super().run_async(**options)
+        finally:
+            await self._stop_source()
+
+    async def _stop_source(self) -> None:
+        for task in tuple(self._tasks):
+            task.cancel()
+        if not self._started:
+            return
+        try:
+            async with asyncio.timeout(STOP_LIMIT):
+                await self.source.stop()
+        except Exception as error:
+            self.fault("stop of the sources", error)
+
+    # --- time ------------------------------------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Take one picture and show it."""
+        if getattr(self._driver, "lost", False):
+            self.leave(HANGUP)
+            return
+        try:
+            self.timeline.add(self.source.snapshot())
+        except Exception as error:
+            self.fault("snapshot", error)
+            return
+        self._settle()
+        self._follow()
+        if not getattr(self._driver, "stalled", False):
+            self.redraw()
+
+    def _settle(self) -> None:
+        newest = self.timeline.newest
+        if newest is None:
+            return
+        if not self._chosen:
+            self.view = replace(self.view, lane=lanes.worst_lane(newest))
+            self._chosen = lanes.settled(newest) or time.monotonic() - self._began > SETTLE_SECONDS
+        with contextlib.suppress(Exception):  # told as a fault when the alarms are drawn
+            self.view = still_active(self.view, (*alarms(newest), *self._own_alarms()))
+
+    def _follow(self) -> None:
+        """Follow the log of the lane in view, from its head until the operator asks for another host."""
+        if self._started and self.view.lane != self._followed and self.timeline.newest is not None:
+            self._followed = self.view.lane
+            head = lanes.lane_or_worst(self.timeline.newest, self._followed).lane.head
+            self.source.follow(self._followed, head)
+
+    def redraw(self) -> None:
+        """Give the front screen the picture to show."""
+        screen, picture = self.front(), self.picture()
+        if screen is None or picture is None:
+            return
+        try:
+            screen.show(picture)
+        except Exception as error:
+            self.fault(f"drawing {screen.PLACE}", error)
+
+    def front(self) -> ConsoleScreen | None:
+        """The uppermost screen of our own; a palette may lie over it."""
+        return next((s for s in reversed(self.screen_stack) if isinstance(s, ConsoleScreen)), None)
+
+    def picture(self) -> Glance | None:
+        """What the front screen shows; None before the first snapshot."""
+        screen, shown, newest = self.front(), self.timeline.shown, self.timeline.newest
+        if screen is None or shown is None or newest is None:
+            return None
+        notice = self._notice if time.monotonic() < self._notice_until else ""
+        moment = Moment(shown, newest, self.timeline.paused, notice, self._own_alarms())
+        return glance(moment, self.view, screen.PLACE, *self.size, self.fault)
+
+    def _own_alarms(self) -> tuple[Alarm, ...]:
+        own = self.faults.alarm()
+        return (own,) if own is not None else ()
+
+    def watch_app_focus(self, focus: bool) -> None:
+        """Slower while nobody looks; at once when somebody does again."""
+        if self._clock is None:
+            return
+        self._pace(TICK if focus else BLURRED_TICK)
+        if focus:
+            self.tick()
+
+    def _pace(self, seconds: float) -> None:
+        if self._clock is not None:
+            self._clock.stop()
+        self._clock = self.set_interval(seconds, self.tick)
+
+    # --- what is said ----------------------------------------------------------------------------------------------
+
+    def say(self, text: str) -> None:
+        """One line for the operator, on the NEXT row; under a stock screen as a toast."""
+        self._notice, self._notice_until = text, time.monotonic() + NOTICE_SECONDS
+        if self.screen is self.front():
+            self.redraw()
+        else:
+            self.toast(text)
+
+    def toast(self, text: str) -> None:
+        """The one way to a toast: its text is never markup."""
+        self.notify(text, timeout=NOTICE_SECONDS, markup=False)
+
+    def fault(self, where: str, error: BaseException) -> None:
+        """A fault of the console itself: an alarm line and a private file, never an exit."""
+        self.faults.record(where, error)
+
+    def _handle_exception(self, error: Exception) -> None:
+        # What Textual cannot go on after still ends in the private file: the terminal may be gone.
+        self.fault("screen", error)
+        super()._handle_exception(error)
+
+    def _fatal_error(self) -> None:
+        # Textual's own traceback shows local variables, and so text from hosts.
+        self.panic(f"laneswap: the console failed: {self.faults.newest}\nThe whole story is in {self.faults.file}.")
+
+    def _loop_fault(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        self.fault("background", error if isinstance(error, Exception) else RuntimeError(str(context.get("message"))))
+
+    # --- what is asked for -----------------------------------------------------------------------------------------
+
+    def _load_keys(self) -> None:
+        try:
+            own = load_keymap(self._keymap_file)
+        except KeymapError as error:
+            self.say(f"keymap not used: {error.problems[0]} ({self._keymap_file})")
+            return
+        self.set_keymap({ident: ",".join("comma" if k == "," else k for k in keys) for ident, keys in own.items()})
+
+    def action_perform(self, ident: str, argument: str = "") -> None:
+        """Keys come in here."""
+        self.perform(ident, argument)
+
+    def perform(self, ident: str, argument: str = "") -> None:
+        """Carry out an action of the table on the front screen, or say in one line why not."""
+        action, screen = BY_ID.get(ident), self.front()
+        if action is None or screen is None or screen.PLACE not in action.places:
+            return
+        if action.unavailable:
+            self.say(f"{action.shown} {action.title}: {action.unavailable}")
+            return
+        answer = screen.answer(ident) or cast("Callable[[str], None] | None", getattr(self, method_name(ident), None))
+        try:
+            if answer is not None:
+                answer(argument)
+        except Exception as error:
+            self.fault(f"action {ident}", error)
+        self.redraw()
+
+    def command(self, line: str) -> None:
+        """Carry out a `:` line."""
+        screen = self.front()
+        if screen is None or not line.strip(" :"):
+            return
+        try:
+            action, argument = parse_command(line, screen.PLACE)
+        except CommandError as error:
+            self.say(str(error))
+            return
+        self.perform(action.id, argument)
+
+    def do_quit(self, _: str) -> None:
+        """Leave the console."""
+        self.leave(0)
+
+    def do_hint_quit(self, _: str) -> None:
+        """ctrl+c never acts."""
+        self.say("ctrl+c does nothing here: q quits. Nothing was sent.")
+
+    def do_back(self, _: str) -> None:
+        """Esc closes the uppermost screen, never the console."""
+        if len(self.screen_stack) > 1:
+            self.pop_screen()
+
+    def do_help(self, _: str) -> None:
+        """Open help, once."""
+        if not isinstance(self.front(), HelpScreen):
+            self.push_screen(HelpScreen())
+
+    def do_palette(self, _: str) -> None:
+        """Open the command palette."""
+        self.action_command_palette()
+
+    def do_logs(self, host: str) -> None:
+        """Open the log of the lane's container on one of its hosts."""
+        self.push_screen(LogsScreen(host))
+
+    def do_explain(self, pane: str) -> None:
+        """Explain the pane in focus."""
+        self.push_screen(ExplainScreen(pane))
+
+    def choose_lane(self, name: str) -> None:
+        """Show a lane; from now on the operator decides which."""
+        self._chosen = True
+        self.view = replace(self.view, lane=name, scroll={})
+
+
+def run_console(source: Source, *, read_only: bool = False, ascii: bool = False, theme: str = "dark") -> int:
+    """Run the console until it ends; its exit code. The process can end after this, whatever a library left behind."""
+    app = LaneswapApp(source, read_only=read_only, ascii=ascii, theme=theme)
+    app.run()
+    return app.return_code or 0

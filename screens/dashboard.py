@@ -1,0 +1,244 @@
+"""The dashboard: every pane of the lane in view, from 20x5 to 200x60 and beyond."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from textual import events, on
+from screens.lanes import neighbour
+from widgets.containers import ContainersPane
+from widgets.decode import DecodePane
+from widgets.download import DownloadPane
+from widgets.events import EventsPane
+from widgets.kv import KvPane
+from widgets.lane import LanePane
+from widgets.log import LogPane
+from widgets.rowcopies import RowsPane
+from widgets.station import is_station
+
+from console.actions.catalog import Place as Where
+from screens.base import bindings_for
+from screens.framed import PANE_NUMBERS, FramedScreen
+from screens.grid import ONE_ROW, Place, Wish, grid
+from widgets.glance import Glance, Layout
+from widgets.nodes import NodesPane
+from widgets.pane import Drawn, Pane
+
+SMALLEST_WHOLE = 24
+"""Rows from which all panes have room; below it a pane that got none takes the middle when it is in focus."""
+
+
+class DashboardScreen(FramedScreen, inherit_bindings=False):
+    """Panes of one lane; focus, zoom and filter are the operator's."""
+
+    PLACE = Where.DASHBOARD
+    BINDINGS = bindings_for(Where.DASHBOARD)
+
+    def middle(self) -> Iterator[tuple[str, Drawn]]:
+        """All panes; those that the lane has no use for are not shown."""
+        yield "nodes", NodesPane()
+        yield "download", DownloadPane()
+        yield "containers", ContainersPane()
+        yield "rows", RowsPane()
+        yield "lane", LanePane()
+        yield "decode", DecodePane()
+        yield "kv", KvPane()
+        yield "events", EventsPane()
+        yield "log", LogPane()
+
+    def wish(self, glance: Glance) -> Wish:
+        """A lane in named containers shows these where others show download and row copies."""
+        second = ("containers",) if glance.lane.lane.containers else ("download", "rows")
+        return Wish(
+            ("nodes", *second, "lane", "decode", "kv", "events", "log"),
+            nodes=max(1, sum(2 if is_station(host) else 1 for host in glance.snapshot.hosts)),
+            containers=_container_count(glance),
+        )
+
+    def arranged(self, glance: Glance) -> dict[str, Place]:
+        """The whole grid; one pane alone when it is zoomed, or when a small terminal has no other room for it."""
+        wish = self.wish(glance)
+        names = {PANE_NUMBERS[name]: name for name in wish.panes}
+        focused = names.get(glance.focus, "")
+        if self.console_app.view.zoomed and focused:
+            return grid(*self.size, wish, focused)
+        places = grid(*self.size, wish)
+        if focused and focused not in places and self.size.height < SMALLEST_WHOLE:
+            return grid(*self.size, wish, focused)
+        return places
+
+    def glance_for(self, name: str, glance: Glance) -> Glance:
+        """A pane of one row that has more room is drawn as in the larger layout."""
+        place = self.places[name]
+        if name in ONE_ROW and place.height > 2 and glance.layout is Layout.SMALL:
+            return replace(glance, layout=Layout.BOXED)
+        return glance
+
+    # --- focus, zoom, filter ---------------------------------------------------------------------------------------
+
+    def _names(self) -> dict[int, str]:
+        picture = self.console_app.picture()
+        return {PANE_NUMBERS[name]: name for name in self.wish(picture).panes} if picture else {}
+
+    def _number(self, argument: str) -> int | None:
+        names = self._names()
+        if argument.isdecimal() and int(argument) in names:
+            return int(argument)
+        return next((number for number, name in names.items() if name == argument), None)
+
+    def do_focus(self, argument: str) -> None:
+        """Focus the pane with that number or name."""
+        number = self._number(argument)
+        if number is None:
+            known = ", ".join(f"{number} {name}" for number, name in sorted(self._names().items()))
+            self.console_app.say(f"no pane {argument!r} here; there are: {known}")
+            return
+        self.console_app.view = replace(self.console_app.view, focus=number)
+
+    def _focus_by(self, step: int) -> None:
+        numbers = sorted(self._names())
+        if numbers:
+            at = numbers.index(self.console_app.view.focus) if self.console_app.view.focus in numbers else -1
+            view = self.console_app.view
+            self.console_app.view = replace(view, focus=numbers[(at + step) % len(numbers)])
+
+    def do_next_pane(self, _: str) -> None:
+        """Focus the next pane."""
+        self._focus_by(1)
+
+    def do_previous_pane(self, _: str) -> None:
+        """Focus the pane before."""
+        self._focus_by(-1)
+
+    def do_zoom(self, argument: str) -> None:
+        """The pane in focus, or the named one, takes the whole middle; again gives it back."""
+        if argument:
+            self.do_focus(argument)
+            self.console_app.view = replace(self.console_app.view, zoomed=True)
+            return
+        self.console_app.view = replace(self.console_app.view, zoomed=not self.console_app.view.zoomed)
+
+    def do_up(self, _: str) -> None:
+        """One row up in the pane in focus."""
+        self._scroll(-1)
+
+    def do_down(self, _: str) -> None:
+        """One row down in the pane in focus."""
+        self._scroll(1)
+
+    def _scroll(self, rows: int) -> None:
+        view = self.console_app.view
+        # The log is scrolled back from its newest line, tables down from their first row.
+        direction = -rows if view.focus in (PANE_NUMBERS["log"], PANE_NUMBERS["events"]) else rows
+        self.console_app.view = view.scrolled(view.focus, direction)
+
+    def do_filter(self, text: str) -> None:
+        """Filter by a text, or begin to type one."""
+        if text:
+            self._filter(text)
+        else:
+            self.prompt.open("/", self.console_app.view.filter, lambda typed: ())
+
+    def text_typed(self, text: str) -> None:
+        """The filter follows what is typed."""
+        self._filter(text)
+        self.console_app.redraw()
+
+    def text_closed(self, text: str, kept: bool) -> None:
+        """Enter keeps the filter, Esc takes it away."""
+        self._filter(text if kept else "")
+
+    def _filter(self, text: str) -> None:
+        self.console_app.view = replace(self.console_app.view, filter=text.strip())
+
+    def close_one(self) -> None:
+        """Esc: first the zoom, then the filter; with neither it does nothing."""
+        view = self.console_app.view
+        if view.zoomed:
+            self.console_app.view = replace(view, zoomed=False)
+        elif view.filter:
+            self._filter("")
+
+    # --- time, alarms, lanes ---------------------------------------------------------------------------------------
+
+    def do_pause(self, _: str) -> None:
+        """Hold the picture still, or let it go on."""
+        timeline = self.console_app.timeline
+        if timeline.paused:
+            timeline.resume()
+        else:
+            timeline.pause()
+
+    def do_step_back(self, _: str) -> None:
+        """One picture earlier."""
+        self._step(-1)
+
+    def do_step_forward(self, _: str) -> None:
+        """One picture later."""
+        self._step(1)
+
+    def _step(self, direction: int) -> None:
+        timeline = self.console_app.timeline
+        if not timeline.paused:
+            self.console_app.say("[ and ] step while paused; p pauses")
+        elif not timeline.step(direction):
+            end = "no earlier picture is kept" if direction < 0 else "this is the newest picture; p goes on"
+            self.console_app.say(end)
+
+    def do_acknowledge(self, _: str) -> None:
+        """Mark the first unseen alarm as seen."""
+        picture = self.console_app.picture()
+        unseen = [a for a in picture.alarms if a.key not in picture.acknowledged] if picture else []
+        if not unseen:
+            self.console_app.say("no alarm to acknowledge")
+            return
+        view, alarm = self.console_app.view, unseen[0]
+        self.console_app.view = replace(view, acknowledged=view.acknowledged | {alarm.key})
+        self.console_app.say(f"acknowledged: {alarm.subject} {alarm.text}; it stays until its cause is gone")
+
+    def do_next_lane(self, _: str) -> None:
+        """The next lane of the fleet file."""
+        self._switch(1)
+
+    def do_previous_lane(self, _: str) -> None:
+        """The lane before."""
+        self._switch(-1)
+
+    def _switch(self, step: int) -> None:
+        snapshot = self.console_app.timeline.newest
+        if snapshot is not None and len(snapshot.lanes) > 1:
+            self.console_app.choose_lane(neighbour(snapshot, self.console_app.view.lane, step))
+        else:
+            self.console_app.say("this fleet has one lane")
+
+    def do_lane(self, name: str) -> None:
+        """The named lane."""
+        snapshot = self.console_app.timeline.newest
+        names = [lane.name for lane in snapshot.lanes] if snapshot is not None else []
+        if name in names:
+            self.console_app.choose_lane(name)
+        else:
+            self.console_app.say(f"no lane {name!r}; there are: {', '.join(names)}")
+
+    def words(self) -> Mapping[str, tuple[str, ...]]:
+        """Lanes, hosts and panes by name."""
+        picture = self.console_app.picture()
+        if picture is None:
+            return {}
+        return {
+            "LANE": tuple(lane.name for lane in picture.snapshot.lanes),
+            "HOST": picture.lane.lane.rank_hosts,
+            "PANE": tuple(self.wish(picture).panes),
+        }
+
+    @on(events.Click)
+    def _clicked(self, event: events.Click) -> None:
+        if isinstance(event.widget, Pane):
+            self.console_app.perform("focus", str(event.widget.NUMBER))
+
+
+def _container_count(glance: Glance) -> int:
+    host = glance.host(glance.lane.lane.head)
+    found = host.containers.value if host is not None else None
+    return len(found.items) if found is not None else 1
