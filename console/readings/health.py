@@ -1,160 +1,94 @@
-"""The four lights of a lane and the state that they add up to; see also `throughput` for the scrape."""
+"""The HTTP light out of the health probes; the other lights and their sum can be imported from here too."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Sequence
+from dataclasses import replace
 
-from console.readings.throughput import ScrapeVerdict
+from console.readings.answers import HttpAnswer as HttpAnswer
+from console.readings.answers import Transport as Transport
+from console.readings.lane_state import judge as judge
+from console.readings.lights import HttpLight as HttpLight
+from console.readings.lights import HttpVerdict as HttpVerdict
+from console.readings.lights import LaneState as LaneState
+from console.readings.lights import LaneVerdict as LaneVerdict
+from console.readings.lights import Lights as Lights
+from console.readings.lights import ProcessLight as ProcessLight
+from console.readings.lights import Progress as Progress
+from console.readings.lights import ProgressLight as ProgressLight
+from console.readings.lights import ScrapeLight as ScrapeLight
+from console.readings.progress import old_process as old_process
+from console.readings.progress import progress_light as progress_light
 
-
-class Transport(StrEnum):
-    """How an HTTP exchange ended below HTTP."""
-
-    ANSWERED = "answered"
-    REFUSED = "refused"
-    CONNECT_TIMEOUT = "connect timeout"
-    READ_TIMEOUT = "read timeout"
-    RESET = "reset"
-    TRUNCATED = "truncated"
-    TOO_LARGE = "too large"
-    NOT_HTTP = "not http"
-    UNREACHABLE = "unreachable"
-    """The link to the host that asks is down: nothing is known about the engine."""
-
-
-@dataclass(frozen=True, slots=True)
-class HttpAnswer:
-    """One answer of the engine's HTTP server, or how it failed. Filled by `reach.engine_http`."""
-
-    at: float
-    """Console's monotonic time at the end of the exchange."""
-    took: float
-    """Seconds."""
-    transport: Transport
-    status: int | None = None
-    content_type: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
-    detail: str = ""
+_BELOW_HTTP = {
+    Transport.REFUSED: (HttpVerdict.REFUSED, "connection refused"),
+    Transport.CONNECT_TIMEOUT: (HttpVerdict.TIMEOUT, "no connection in time"),
+    Transport.READ_TIMEOUT: (HttpVerdict.TIMEOUT, "connected, no answer in time"),
+    Transport.RESET: (HttpVerdict.RESET, "connection reset"),
+    Transport.TRUNCATED: (HttpVerdict.RESET, "the connection ended inside the answer"),
+    Transport.TOO_LARGE: (HttpVerdict.OTHER_STATUS, "an answer far too large for a health check"),
+    Transport.NOT_HTTP: (HttpVerdict.NOT_HTTP, "the answer is not HTTP"),
+    Transport.UNREACHABLE: (HttpVerdict.UNREACHABLE, "the link to the asking host is down"),
+}
 
 
-class HttpVerdict(StrEnum):
-    """What the health endpoint says, in one word for the HTTP light."""
-
-    OK = "ok"
-    UNAVAILABLE = "503"
-    SERVER_ERROR = "5xx"
-    OTHER_STATUS = "status"
-    REFUSED = "refused"
-    TIMEOUT = "timeout"
-    RESET = "reset"
-    NOT_HTTP = "not http"
-    UNREACHABLE = "unreachable"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class HttpLight:
-    """HTTP health, over the recent probes."""
-
-    verdict: HttpVerdict = HttpVerdict.UNKNOWN
-    status: int | None = None
-    took: float | None = None
-    misses: int = 0
-    """Consecutive probes that were not 200."""
-    ever_ok: bool = False
-    """A 200 was seen since the serving container last started."""
-    detail: str = ""
+def classify(answer: HttpAnswer) -> HttpLight:
+    """One health probe by itself."""
+    connected = answer.transport is not Transport.CONNECT_TIMEOUT
+    if answer.transport is not Transport.ANSWERED:
+        verdict, detail = _BELOW_HTTP[answer.transport]
+        return HttpLight(verdict, None, answer.took, detail=detail, connected=connected)
+    status = answer.status or 0
+    if answer.is_html:
+        verdict = HttpVerdict.UNAVAILABLE if status == 503 else HttpVerdict.SERVER_ERROR
+        verdict = verdict if status >= 500 else HttpVerdict.OTHER_STATUS
+        return HttpLight(verdict, status, answer.took, detail=f"{status} with an HTML page", html=True)
+    if 200 <= status < 300:
+        return HttpLight(HttpVerdict.OK, status, answer.took)
+    if status == 503:
+        return HttpLight(HttpVerdict.UNAVAILABLE, status, answer.took, detail="503")
+    verdict = HttpVerdict.SERVER_ERROR if 500 <= status < 600 else HttpVerdict.OTHER_STATUS
+    return HttpLight(verdict, status, answer.took, detail=f"status {status}")
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessLight:
-    """The containers (or processes) of all ranks."""
+def http_light(
+    probes: Sequence[HttpAnswer],
+    *,
+    started: float | None = None,
+    previous: HttpLight | None = None,
+    old_process: bool = False,
+) -> HttpLight:
+    """The HTTP light over the recent probes, oldest first.
 
-    expected: int = 0
-    running: int = 0
-    dead: tuple[str, ...] = ()
-    """Words per dead rank: `spark-2 exited 137 (OOM-killed)`."""
-    unknown: tuple[str, ...] = ()
-    """Hosts whose containers cannot be read, with the reason."""
-    paused: tuple[str, ...] = ()
-    started_at: float | None = None
-    """Unix seconds of the head's current start."""
-    id: str = ""
-    """Id of the head's serving container; a change means a new process."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScrapeLight:
-    """The metrics endpoint."""
-
-    verdict: ScrapeVerdict = ScrapeVerdict.UNREACHABLE
-    detail: str = ""
-    series: int = 0
-
-
-class Progress(StrEnum):
-    """Whether the engine steps."""
-
-    MOVING = "moving"
-    NO_WORK = "no work"
-    NO_STEP_YET = "no step yet"
-    FROZEN = "frozen"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class ProgressLight:
-    """The engine's step counter against the work present."""
-
-    progress: Progress = Progress.UNKNOWN
-    steps: float | None = None
-    frozen_for: float | None = None
-    """Seconds the counter has stood still with work present."""
-    decode_tps: float | None = None
-    prefill_tps: float | None = None
-    running: int | None = None
-    waiting: int | None = None
-    moving_for: float | None = None
-    """Seconds since prefill-only work began (for `PREFILL 45s`)."""
+    `started` is the console-monotonic time of the head container's present start: probes sent before it are of
+    another process and do not count. `old_process` says that the counters prove the same (see `progress.old_process`).
+    `previous` is the last light: `ever_ok` is kept from it while `started` stays the same.
+    """
+    same_start = previous is not None and _same(previous.started, started)
+    ever_ok = bool(previous is not None and previous.ever_ok and same_start)
+    counted = [item for item in probes if started is None or item.at - item.took >= started]
+    if probes and probes[-1].transport is Transport.UNREACHABLE:
+        return replace(classify(probes[-1]), ever_ok=ever_ok, started=started)
+    if not counted:
+        detail = "no probe since the container started" if probes else "not asked yet"
+        return HttpLight(HttpVerdict.UNKNOWN, ever_ok=ever_ok, detail=detail, started=started, old_process=bool(probes))
+    newest = classify(counted[-1])
+    if old_process and newest.verdict is HttpVerdict.OK:
+        detail = "200 from a process older than the container"
+        return replace(newest, verdict=HttpVerdict.UNKNOWN, detail=detail, started=started, old_process=True)
+    misses = 0
+    for item in reversed(counted):
+        if item.transport is Transport.UNREACHABLE:
+            continue
+        if classify(item).verdict is HttpVerdict.OK:
+            break
+        misses += 1
+    seen_ok = not old_process and any(classify(item).verdict is HttpVerdict.OK for item in counted)
+    return replace(newest, misses=misses, ever_ok=ever_ok or seen_ok, started=started)
 
 
-@dataclass(frozen=True, slots=True)
-class Lights:
-    """The four lights apart."""
-
-    process: ProcessLight = ProcessLight()
-    http: HttpLight = HttpLight()
-    scrape: ScrapeLight = ScrapeLight()
-    progress: ProgressLight = ProgressLight()
-
-
-class LaneState(StrEnum):
-    """What the four lights add up to."""
-
-    SERVING = "serving"
-    IDLE = "idle"
-    BUSY = "busy"
-    """Prefill moves, decode does not; also when /health misses meanwhile."""
-    BOOTING = "booting"
-    READY = "ready"
-    """200, but no step was seen yet."""
-    STALLED = "stalled"
-    DRAINING = "draining"
-    DEGRADED = "degraded"
-    """A light disagrees: a rank is dead behind a 200, /health 5xx while tokens flow, metrics fail."""
-    BLIND = "blind"
-    """HTTP is 200 but metrics are off or unreadable: up, work unknown."""
-    PAUSED = "paused"
-    DOWN = "down"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class LaneVerdict:
-    """The lane's state and the reason in one sentence."""
-
-    state: LaneState
-    why: str
+def _same(one: float | None, other: float | None) -> bool:
+    """Start times are set against a drifting clock: within a second they are the same start."""
+    if one is None or other is None:
+        return one is other
+    return abs(one - other) < 1.0

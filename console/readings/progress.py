@@ -1,0 +1,234 @@
+"""The progress light: does the engine step while work is present?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from console import sanitize
+from console.readings.answers import HttpAnswer
+from console.readings.exposition import Labels
+from console.readings.lights import Progress, ProgressLight
+from console.readings.scrape import Scrape
+from console.readings.series import (
+    GENERATION,
+    PROMPT,
+    REALTIME,
+    RUNNING,
+    SGLANG_USED,
+    STEPS,
+    VLLM_USAGE,
+    WAITING,
+    EngineKind,
+    present,
+    scope,
+    values,
+)
+from console.readings.throughput import Throughput, heartbeat, live_series, same_engine, throughput
+
+MOVING_TPS = 1.0
+"""Tokens a second below which an engine without requests is at rest: health probes that generate make less."""
+PREFILL_PAUSE_S = 5.0
+"""Longest pause between two chunks of one prefill that still reads as prefill."""
+SLOW_FACTOR = 4.0
+"""How much longer a counter that moves at request end must stand still before it counts as frozen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """What changes when an engine steps: counters, and gauges that only a step sets."""
+
+    tokens: tuple[tuple[Labels, float], ...]
+    steps: float | None
+    use: tuple[tuple[Labels, float], ...]
+    running: float
+    waiting: float
+
+    def stood(self, other: Pulse) -> bool:
+        """Whether nothing stepped between two pulses.
+
+        Steps that schedule nothing (requests wait, none runs) are no progress; nor are arrivals.
+        """
+        if (self.tokens, self.use) != (other.tokens, other.use):
+            return False
+        if not self.running and not other.running:
+            return True
+        return (self.steps, self.running, self.waiting) == (other.steps, other.running, other.waiting)
+
+
+def pulse(scrape: Scrape, only: str | None = None) -> Pulse:
+    """The pulse of a scrape; `only` narrows it to one data-parallel engine."""
+    engine, index = scrape.engine, scrape.index
+
+    def read(names: tuple[str, ...]) -> dict[Labels, float]:
+        found = values(index, present(index, names))
+        return {key: value for key, value in found.items() if only is None or scope(key) == only}
+
+    tokens = {**read(GENERATION[engine]), **{(("of", "prompt"), *key): v for key, v in read(PROMPT[engine]).items()}}
+    steps = read(STEPS[engine])
+    if engine is EngineKind.SGLANG:
+        tokens.update(read((REALTIME,)))
+    use = read(VLLM_USAGE) if engine is EngineKind.VLLM else read(SGLANG_USED)
+    return Pulse(
+        tokens=tuple(sorted(tokens.items())),
+        steps=sum(steps.values()) if steps else None,
+        use=tuple(sorted(use.items())),
+        running=sum(read(RUNNING[engine]).values()),
+        waiting=sum(read(WAITING[engine]).values()),
+    )
+
+
+def progress_light(
+    scrapes: Sequence[Scrape],
+    now: float,
+    stall_after: float,
+    *,
+    probes: Sequence[HttpAnswer] = (),
+    probing_since: float | None = None,
+    reading: Throughput | None = None,
+) -> ProgressLight:
+    """Whether the engine steps, over the scrapes (oldest first, at least `stall_after` seconds of them).
+
+    `probes` are the console's own health probes and `probing_since` the start of the one under way: SGLang answers
+    them with a real generation, which never counts as work. `reading` is `throughput(scrapes)` if it is known already.
+    FROZEN is said after `stall_after` seconds without a step while work is present; it was MOVING until then if a step
+    was seen, else UNKNOWN. `now` bounds nothing but the age: a newest scrape older than `stall_after` proves nothing.
+    """
+    run = same_engine(scrapes)
+    if not run or now - run[-1].at > max(stall_after, 1.0):
+        return ProgressLight()
+    found = reading if reading is not None else throughput(run)
+    walk = _Walk(run, stall_after, probes, probing_since)
+    frozen_for = walk.frozen_for()
+    progress = walk.progress(found, frozen_for)
+    prefill_only = progress is Progress.MOVING and walk.has_work and walk.prefill_only(found)
+    return ProgressLight(
+        progress=progress,
+        steps=found.steps,
+        frozen_for=frozen_for,
+        decode_tps=found.decode_tps,
+        prefill_tps=found.prefill_tps,
+        running=found.running,
+        waiting=found.waiting,
+        moving_for=walk.prefill_for() if prefill_only else None,
+        prefill_only=prefill_only,
+        frozen_ranks=walk.frozen_ranks() if progress is Progress.MOVING else (),
+        restarted=found.restarted,
+        live_gauges=live_series(run[-1]),
+        live_steps=heartbeat(run[-1])[1],
+    )
+
+
+class _Walk:
+    """Backwards over the scrapes of one engine, as far as needed."""
+
+    def __init__(
+        self, run: Sequence[Scrape], stall_after: float, probes: Sequence[HttpAnswer], probing_since: float | None
+    ) -> None:
+        self.run = run
+        self.stall_after = stall_after
+        self.spans = [(item.at - item.took, item.at) for item in probes]
+        if probing_since is not None:
+            self.spans.append((probing_since, math.inf))
+        self.pulses = {len(run) - 1: pulse(run[-1])}
+        self.has_work = self._work(len(run) - 1)
+        self.still = self._still_since()
+
+    def _pulse(self, position: int) -> Pulse:
+        if position not in self.pulses:
+            self.pulses[position] = pulse(self.run[position])
+        return self.pulses[position]
+
+    def _work(self, position: int) -> bool:
+        seen = self._pulse(position)
+        running = seen.running
+        scrape = self.run[position]
+        if scrape.engine is EngineKind.SGLANG:
+            running -= sum(began <= scrape.at <= ended for began, ended in self.spans)
+        return running > 0 or seen.waiting > 0
+
+    def _still_since(self) -> int:
+        """Position of the first scrape since which nothing has stepped."""
+        first = len(self.run) - 1
+        while first > 0 and self._pulse(first - 1).stood(self._pulse(first)):
+            first -= 1
+        return first
+
+    def frozen_for(self) -> float | None:
+        """Seconds without a step while work was present without a break; None without work."""
+        if not self.has_work:
+            return None
+        first = len(self.run) - 1
+        while first > self.still and self._work(first - 1):
+            first -= 1
+        return self.run[-1].at - self.run[first].at
+
+    def progress(self, found: Throughput, frozen_for: float | None) -> Progress:
+        if frozen_for is None:
+            return self._without_work(found)
+        if not found.steps:
+            return Progress.NO_STEP_YET if found.steps is not None or found.running is not None else Progress.UNKNOWN
+        patience = self.stall_after if found.steps_live else SLOW_FACTOR * self.stall_after
+        if frozen_for >= patience:
+            return Progress.FROZEN
+        return Progress.MOVING if self.still > 0 else Progress.UNKNOWN
+
+    def _without_work(self, found: Throughput) -> Progress:
+        rates = [rate for rate in (found.decode_tps, found.prefill_tps) if rate is not None]
+        if found.running is None and not rates:
+            return Progress.UNKNOWN
+        if sum(rates) >= MOVING_TPS:
+            return Progress.MOVING
+        return Progress.NO_WORK if found.steps else Progress.NO_STEP_YET
+
+    def prefill_only(self, found: Throughput) -> bool:
+        """Steps without tokens: prompts are read. vLLM counts a prompt only when done; its KV use grows before."""
+        if found.decode_tps is None or found.decode_tps >= MOVING_TPS:
+            return False
+        stood = self.run[-1].at - self.run[self.still].at
+        return (found.prefill_tps or 0.0) >= MOVING_TPS or stood <= PREFILL_PAUSE_S
+
+    def prefill_for(self) -> float:
+        """Seconds since the last token came out, with work present all the while."""
+        first = len(self.run) - 1
+        while first > 0 and self._work(first - 1):
+            span = self.run[first].at - self.run[first - 1].at
+            decode = throughput(self.run[first - 1 : first + 1]).decode_tps
+            if span <= 0 or decode is None or decode >= MOVING_TPS:
+                break
+            first -= 1
+        return self.run[-1].at - self.run[first].at
+
+    def frozen_ranks(self) -> tuple[str, ...]:
+        """Data-parallel engines with requests that stand still although the lane moves."""
+        newest = self.run[-1]
+        scopes = sorted({scope(key) for key in values(newest.index, present(newest.index, RUNNING[newest.engine]))})
+        found = []
+        for name in scopes if len(scopes) > 1 else ():
+            last = pulse(newest, name)
+            first = len(self.run) - 1
+            while first > 0 and last.running and pulse(self.run[first - 1], name) == last:
+                first -= 1
+            stood = newest.at - self.run[first].at
+            if last.running and stood >= self.stall_after:
+                found.append(f"engine {sanitize.word(name, 20)} ({last.running:.0f} running, {stood:.0f} s)")
+        return tuple(found)
+
+
+def old_process(scrapes: Sequence[Scrape], started: float | None) -> bool:
+    """Whether counters prove that the answering process is older than the container's start at `started` (monotonic).
+
+    A counter that went on counting across the start belongs to a process that was there before it.
+    """
+    if started is None:
+        return False
+    run = same_engine(scrapes)
+    before = [item for item in run if item.at < started]
+    if not before or run[-1].at < started:
+        return False
+    earlier, later = heartbeat(before[-1])[0], heartbeat(run[-1])[0]
+    if not earlier or later is None or later < earlier:
+        return False
+    return not any(throughput([first, last]).restarted for first, last in pairwise(run) if last.at >= started)
