@@ -1,7 +1,8 @@
 """One pane a file; a pane is a pure function of its slice of the snapshot.
 
-Every pane and bar is a `widgets.pane.Drawn`: `show(glance)` takes a `widgets.glance.Glance` and repaints what changed,
-`draw(glance, width, height)` is pure. Focus, zoom, scroll and layout come with the glance; no pane keeps any of its own.
+Every pane and bar is a `widgets.pane.Drawn`: `show(glance)` takes a `widgets.glance.Glance` and repaints
+what changed, `draw(glance, width, height)` is pure. Focus, zoom, scroll and layout come with the glance;
+no pane keeps any of its own.
 
 Panes (`widgets.pane.Pane`, `NUMBER` is its key):
 

@@ -1,4 +1,4 @@
-"""Text at fixed columns: the one place where a row is put together, exactly as wide as asked, whatever the text holds."""
+"""Text at fixed columns: the one place where a row is put together, exactly as wide as asked, whatever it holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a drawn row is made of: text in an ink. Pure data, compared cell by cell; colours are resolved later by the palette."""
+"""What a drawn row is made of: text in an ink. Pure data, compared cell by cell; the palette resolves colours later."""
 
 from __future__ import annotations
 

@@ -1,0 +1,68 @@
+"""What a pane may show of a reading, and the words for how old it is. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, TypeVar
+
+from console.readings.quality import Quality, Reading
+from widgets import format as fmt
+from widgets.ink import DIM, LOOK, Ink
+
+T = TypeVar("T")
+
+_RANK = {Quality.LIVE: 0, Quality.ABSENT: 1, Quality.LATE: 2, Quality.STALE: 4, Quality.UNREACHABLE: 5}
+_FAILED = 3
+
+
+class AgeMark(NamedTuple):
+    """Age and word of a reading, as drawn."""
+
+    text: str
+    ink: Ink
+
+
+NO_AGE = AgeMark(fmt.NONE, DIM)
+
+
+def shown(reading: Reading[T], now: float) -> tuple[T | None, bool]:
+    """The value that may be drawn, and whether it must be drawn dim because it is not current."""
+    quality = reading.quality(now)
+    if quality in (Quality.UNREACHABLE, Quality.ABSENT):
+        return None, True
+    return reading.value, quality is Quality.STALE or bool(reading.error)
+
+
+def mark(reading: Reading[Any], now: float, *, word: bool = False) -> AgeMark:
+    """`0.4s`, orange `3s` when LATE, `STALE 14s`, `FAILED 3s`, `since 2m10s`. `word` spells LATE out too."""
+    quality = reading.quality(now)
+    age = fmt.age(reading.age(now))
+    if quality is Quality.UNREACHABLE:
+        gone = fmt.duration(now - reading.down_since) if reading.down_since is not None else fmt.NONE
+        return AgeMark(f"{'UNREACHABLE' if word else 'since'} {gone}", LOOK)
+    if quality is Quality.STALE:
+        return AgeMark(f"STALE {age}", LOOK)
+    if reading.error:
+        return AgeMark("FAILED" if quality is Quality.ABSENT else f"FAILED {age}", LOOK)
+    if quality is Quality.LATE:
+        return AgeMark(f"LATE {age}" if word else age, LOOK if word else Ink("look"))
+    return AgeMark("not read" if word and quality is Quality.ABSENT else age, DIM)
+
+
+def oldest(readings: Iterable[Reading[Any]], now: float) -> AgeMark:
+    """The mark of the worst reading: worst quality first, then the greatest age.
+
+    What was never read has no age: it counts only where nothing else was read either.
+    """
+    all_of_them = list(readings)
+    read = [r for r in all_of_them if r.quality(now) is not Quality.ABSENT or r.error] or all_of_them
+    if not read:
+        return NO_AGE
+    return mark(max(read, key=lambda r: _badness(r, now)), now, word=True)
+
+
+def _badness(reading: Reading[Any], now: float) -> tuple[int, float]:
+    rank = _RANK[reading.quality(now)]
+    if reading.error and rank < _FAILED:
+        rank = _FAILED
+    return rank, reading.age(now) or 0.0

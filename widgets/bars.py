@@ -1,0 +1,311 @@
+"""The lines that never scroll away: header, lamps, rail, alarm, NEXT and keys. Pure functions and their widgets."""
+
+from __future__ import annotations
+
+from console.alarms import Alarm
+from console.lamps import Lamp
+from console.readings.quality import Quality, Reading
+from console.snapshot import Severity, Snapshot
+from widgets import format as fmt
+from widgets.cells import Line, blank, measure
+from widgets.glance import Glance, KeyHint
+from widgets.ink import (
+    BOLD,
+    BRIGHT,
+    CHIP_INFO,
+    CHIP_KEY,
+    CHIP_LOOK,
+    DIM,
+    LABEL,
+    LINE,
+    LOOK,
+    TEXT,
+    WORDS,
+    Ink,
+    Row,
+    chip_of,
+    ink_of,
+)
+from widgets.pane import Bar
+
+SURFACE = Ink("text", "surface")
+_FRESH = (Quality.LIVE, Quality.LATE)
+
+
+class HeaderBar(Bar):
+    """Row 0: fleet and lane, what kind of fleet, who, how much is fresh, the clock."""
+
+    def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
+        """See `header`."""
+        return _exactly((header(glance, width),), width, height)
+
+
+class LampsBar(Bar):
+    """Rows 1 and 2: the four lamps."""
+
+    def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
+        """See `lamp_rows`."""
+        return _exactly(lamp_rows(glance, width), width, height)
+
+
+class RailBar(Bar):
+    """The procedure rail."""
+
+    def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
+        """See `rail`."""
+        return _exactly((rail(glance, width),), width, height)
+
+
+class AlarmBar(Bar):
+    """The alarm line."""
+
+    def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
+        """See `alarm_line`."""
+        return _exactly((alarm_line(glance, width),), width, height)
+
+
+class NextBar(Bar):
+    """The NEXT line: what happens if the operator does nothing."""
+
+    def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
+        """See `next_line`."""
+        return _exactly((next_line(glance, width),), width, height)
+
+
+class KeyBar(Bar):
+    """The two rows of keys."""
+
+    def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
+        """See `key_rows`."""
+        return _exactly(key_rows(glance, width), width, height)
+
+
+def _exactly(rows: tuple[Row, ...], width: int, height: int) -> tuple[Row, ...]:
+    return (*rows[:height], *(blank(width) for _ in range(height - len(rows))))
+
+
+def chip(line: Line, column: int, text: str, ink: Ink, glance: Glance) -> int:
+    """A word on a ground of its own. Without colour it takes no room beside the word. Returns the column after it."""
+    return line.put(column, text if glance.no_colour else f" {text} ", ink)
+
+
+def fresh(snapshot: Snapshot) -> tuple[int, int]:
+    """How many readings are current, of how many that are asked for: node memory, containers, health and scrape."""
+    readings: list[Reading[object]] = []
+    for host in snapshot.hosts:
+        readings.append(host.memory)
+        configured = snapshot.fleet.hosts.get(host.name)
+        if configured is None or configured.docker:
+            readings.append(host.containers)
+    for lane in snapshot.lanes:
+        readings += [lane.health, lane.throughput]
+    current = sum(1 for r in readings if not r.error and r.quality(snapshot.now) in _FRESH)
+    return current, len(readings)
+
+
+def header(glance: Glance, width: int) -> Row:
+    """`spark4 / dsv41  PROD  deepseek-v4.1-flash      no window   by ana   9 of 9 fresh   21:55:10Z`."""
+    small = width < 120
+    snapshot, fleet = glance.snapshot, glance.snapshot.fleet
+    line = Line(width, glance.signs)
+    gap = 2 if small else 3
+    current, asked = fresh(snapshot)
+    number = f"{current} of {asked}"
+    start = line.right(width - 1, fmt.clock(glance.wall), BRIGHT) - (1 if small else gap)
+    start = line.words_right(start, (number, BRIGHT if current == asked else LOOK), ("fresh", DIM)) - gap
+    operator = fleet.operator_name()
+    if operator != "-" and start > 50:
+        start = line.words_right(start, ("" if small else "by", DIM), (operator, TEXT), start=start - 19) - gap
+    if glance.paused:
+        said = "PAUSED" if glance.paused_at is None else f"PAUSED {fmt.time_of_day(glance.paused_at)}"
+        wide = len(said) + (0 if glance.no_colour else 2)
+        chip(line, start - wide, said, CHIP_LOOK, glance)
+        start -= wide + gap
+    else:
+        start = line.right(start, "no window", DIM) - gap
+    name = f"{fleet.name}/{glance.lane.name}" if small else f"{fleet.name} / {glance.lane.name}"
+    word, ink = _kind(snapshot)
+    after = line.put(1, name, BOLD, to=start - len(word) - 4) + (1 if small else 2)
+    if word:
+        after = chip(line, after, word, ink, glance) + 2
+    after = _other_lanes(line, glance, after, start)
+    if not small and glance.lane.lane.served:
+        line.put(after, glance.lane.lane.served, DIM, to=start)
+    return line.build()
+
+
+def _kind(snapshot: Snapshot) -> tuple[str, Ink]:
+    if snapshot.rehearsal:
+        return "REHEARSAL", CHIP_INFO
+    return ("PROD", CHIP_KEY) if snapshot.fleet.production else ("", TEXT)
+
+
+def _other_lanes(line: Line, glance: Glance, column: int, limit: int) -> int:
+    """Other lanes that are not in order, by name and shape."""
+    for name, severity in glance.lanes:
+        if name == glance.lane.name or severity in (Severity.NORMAL, Severity.INFO):
+            continue
+        text = f"{glance.signs.of(severity)} {name}".strip()
+        if column + measure(text) + 2 > limit:
+            break
+        column = line.put(column, text, ink_of(severity)) + 2
+    return column
+
+
+def lamp_rows(glance: Glance, width: int) -> tuple[Row, Row]:
+    """Four across from 120 columns on, else two by two."""
+    if width >= 120:
+        return _lamps_across(glance, width)
+    return _lamps_square(glance, width)
+
+
+def _lamps_across(glance: Glance, width: int) -> tuple[Row, Row]:
+    titles, answers = Line(width, glance.signs, SURFACE), Line(width, glance.signs, SURFACE)
+    each = width // 4
+    for index, lamp in enumerate(glance.lamps[:4]):
+        left = each * index + 1
+        right = width - 1 if index == 3 else each * (index + 1) - 1
+        after = titles.put(left, lamp.title, LABEL.on("surface"), to=right)
+        titles.put(after + 2, lamp.note, DIM.on("surface"), to=right)
+        if index < 3:
+            titles.put(right, "│", LINE.on("surface"))
+            answers.put(right, "│", LINE.on("surface"))
+        _answer(answers, lamp, left, right - (1 if index < 3 else 0), glance)
+    return titles.build(), answers.build()
+
+
+def _answer(line: Line, lamp: Lamp, column: int, right: int, glance: Glance, *, note: bool = False) -> None:
+    shape = glance.signs.of(lamp.severity)
+    if shape:
+        ink = DIM if lamp.severity is Severity.NORMAL else ink_of(lamp.severity)
+        column = line.put(column, shape, ink._replace(bold=False).on("surface")) + 1
+    after = line.put(column, lamp.word, ink_of(lamp.severity).on("surface"), to=right)
+    if lamp.rest:
+        comma = 0 if lamp.rest.startswith(",") else 1
+        after = line.put(after + comma, lamp.rest, TEXT.on("surface"), to=right)
+    if note and lamp.note and after + 1 + min(8, measure(lamp.note)) <= right:
+        line.put(after + 1, lamp.note, DIM.on("surface"), to=right)
+
+
+def _lamps_square(glance: Glance, width: int) -> tuple[Row, Row]:
+    rows = []
+    half = width // 2
+    for pair in (glance.lamps[:2], glance.lamps[2:4]):
+        line = Line(width, glance.signs, SURFACE)
+        for index, lamp in enumerate(pair):
+            left = 1 if index == 0 else half + 2
+            right = half if index == 0 else width - 1
+            line.put(left, lamp.title, LABEL.on("surface"), to=right)
+            _answer(line, lamp, left + 9, right, glance, note=True)
+        line.put(half, "│", LINE.on("surface"))
+        rows.append(line.build())
+    return rows[0], rows[1]
+
+
+def rail(glance: Glance, width: int) -> Row:
+    """The steps of the procedure that runs; none can in this version."""
+    line = Line(width, glance.signs)
+    line.put(1, "no procedure runs", DIM)
+    said = "REHEARSAL: simulated hosts" if glance.snapshot.rehearsal else "this version only reads"
+    line.right(width - 1, said, DIM, start=20)
+    return line.build()
+
+
+def alarm_line(glance: Glance, width: int) -> Row:
+    """The worst alarm that is not acknowledged, and how many more there are."""
+    line = Line(width, glance.signs)
+    if not glance.alarms:
+        line.put(1, "no alarms", DIM)
+        return line.build()
+    alarm = glance.alarms[0]
+    acked = alarm.key in glance.acknowledged
+    edge = _alarm_right(line, glance, width, acked=acked)
+    after = chip(line, 1, WORDS[alarm.severity] or "INFO", chip_of(alarm.severity), glance) + 1
+    strong, advice = (TEXT, DIM) if acked else (BOLD, TEXT)
+    colon = ":" if alarm.advice else ""
+    after = line.put(after, f"{alarm.subject} {alarm.text}{colon}", strong, to=edge - 1)
+    if alarm.advice:
+        line.put(after + 1, alarm.advice, advice, to=edge - 1)
+    return line.build()
+
+
+def _alarm_right(line: Line, glance: Glance, width: int, *, acked: bool) -> int:
+    more = len(glance.alarms) - 1
+    if width < 120:
+        words = ("acked" if acked else "", DIM), (f"+{more}" if more else "", TEXT)
+        return line.words_right(width - 1, *words, gap=2)
+    edge = line.words_right(width - 1, *((("a", BOLD), ("ack", DIM)) if not acked else ()))
+    edge = edge if acked else edge - 3
+    edge = line.right(edge, f"+{more} more", TEXT) - 3 if more else edge
+    return line.right(edge, "acked" if acked else "not acked", DIM)
+
+
+def next_line(glance: Glance, width: int) -> Row:
+    """What happens by itself. This version starts nothing and reads no procedure."""
+    line = Line(width, glance.signs)
+    after = line.put(1, "NEXT", LABEL) + 2
+    if glance.notice:
+        line.put(after, glance.notice, BOLD, to=width - 1)
+        return line.build()
+    after = line.put(after, "if you do nothing:", TEXT)
+    line.put(after + 1, "the console starts nothing by itself, it only reads.", DIM, to=width - 1)
+    return line.build()
+
+
+def key_rows(glance: Glance, width: int) -> tuple[Row, Row]:
+    """Safe keys above, guarded ones below; those that cannot act are dim and say why."""
+    return _safe_keys(glance, width), _guarded_keys(glance, width)
+
+
+def _safe_keys(glance: Glance, width: int) -> Row:
+    line = Line(width, glance.signs, SURFACE)
+    hints = [hint for hint in glance.keys if not hint.guarded]
+    gap, short = _spacing(hints, width - 2)
+    column = 1
+    for hint in hints:
+        ink = BOLD if hint.available else DIM
+        column = line.put(column, hint.key, ink.on("surface"), to=width - 1)
+        if word := _word(hint, short=short):
+            column = line.put(column + 1, word, DIM.on("surface"), to=width - 1)
+        column += gap
+    return line.build()
+
+
+def _word(hint: KeyHint, *, short: bool) -> str:
+    if not short:
+        return hint.word
+    return "" if hint.short == "-" else hint.short or hint.word
+
+
+def _spacing(hints: list[KeyHint], room: int) -> tuple[int, bool]:
+    """The widest gap at which all hints fit, and whether the short words are needed."""
+    for short in (False, True):
+        taken = sum(measure(h.key) + (1 + measure(w) if (w := _word(h, short=short)) else 0) for h in hints)
+        for gap in (2, 1):
+            if taken + gap * (len(hints) - 1) <= room and not (gap == 1 and not short):
+                return gap, short
+    return 1, True
+
+
+def _guarded_keys(glance: Glance, width: int) -> Row:
+    line = Line(width, glance.signs, SURFACE)
+    hints = [hint for hint in glance.keys if hint.guarded]
+    why = next((hint.why for hint in hints if not hint.available and hint.why), "")
+    said = ", ".join(part for part in ("REHEARSAL" if glance.snapshot.rehearsal else "", why) if part)
+    edge = line.right(width - 1, said, DIM.on("surface"), start=width // 3)
+    column = 1
+    for hint in hints:
+        if hint.available:
+            column = chip(line, column, hint.key, CHIP_KEY, glance) + 1
+        else:
+            column = line.put(column, hint.key, DIM.on("surface"), to=edge - 1) + 1
+        column = line.put(column, hint.word, (TEXT if hint.available else DIM).on("surface"), to=edge - 1) + 3
+    return line.build()
+
+
+def worst_first(alarms: tuple[Alarm, ...], acknowledged: frozenset[str]) -> tuple[Alarm, ...]:
+    """Unacknowledged first, each group in the order given."""
+    return (
+        *(alarm for alarm in alarms if alarm.key not in acknowledged),
+        *(alarm for alarm in alarms if alarm.key in acknowledged),
+    )

@@ -1,0 +1,177 @@
+"""Pane 5: decode tokens a second, with the lane's own usual band behind its history."""
+
+from __future__ import annotations
+
+import math
+
+from console.readings.health import LaneState
+from console.snapshot import LaneView
+from widgets import format as fmt
+from widgets.ages import mark, shown
+from widgets.cells import Line, measure
+from widgets.glance import Glance
+from widgets.ink import BOLD, DIM, TEXT, Ink, Row
+from widgets.pane import Pane
+from widgets.plot import plot, resample, top_of
+from widgets.sheet import Sheet, Title, section
+
+WIDE_HISTORY = 300.0
+"""Seconds of history at 200 columns; narrower panes show two samples a cell, one a second."""
+_WORKING = (LaneState.SERVING, LaneState.BUSY)
+
+
+class DecodePane(Pane):
+    """Pane 5."""
+
+    NUMBER = 5
+    NAME = "decode"
+
+    def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
+        """See `rows`."""
+        return rows(glance, width, height)
+
+
+def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
+    """The rate, its plot and the time axis; one line where there is but one."""
+    if not glance.boxed and height == 1:
+        return (_one_line(glance, width),)
+    sheet = Sheet(glance, Title(5, "decode", mark(glance.lane.throughput, glance.now, word=True)), width, height)
+    _headline(sheet.line(), sheet, glance)
+    below = 1 if glance.wide else 0
+    plot_rows = sheet.left_over - 1 - below
+    if plot_rows >= 1:
+        _plot(sheet, glance, plot_rows)
+    if below and sheet.left_over:
+        _rest(sheet.line(), sheet, glance)
+    return sheet.done()
+
+
+def rate_cells(lane: LaneView, glance: Glance) -> tuple[str, Ink]:
+    """The rate in a field wide enough for the usual one, so that its digits never jump."""
+    value, dim = shown(lane.throughput, glance.now)
+    rate = value.decode_tps if value is not None else None
+    field = max(4, len(fmt.tps(lane.usual_decode[1])) if lane.usual_decode else 4)
+    text = fmt.tps(rate)
+    return (text if text == fmt.NONE else text.rjust(field)), DIM if dim else BOLD
+
+
+def usual_words(lane: LaneView) -> str:
+    """`usual 63–69`; empty before it is known."""
+    if lane.usual_decode is None:
+        return ""
+    low, high = lane.usual_decode
+    return f"usual {fmt.number(low)}–{fmt.number(high)}"
+
+
+def _headline(line: Line, sheet: Sheet, glance: Glance) -> None:
+    lane = glance.lane
+    text, ink = rate_cells(lane, glance)
+    after = line.words(sheet.left, (text, ink), ("tok/s", DIM), to=sheet.right)
+    said = _context(lane, glance)
+    for words in (said, usual_words(lane)):
+        if words and after + 1 + measure(words) <= sheet.right:
+            line.right(sheet.right, words, DIM, start=after + 1)
+            return
+
+
+def _context(lane: LaneView, glance: Glance) -> str:
+    usual = usual_words(lane)
+    value, _ = shown(lane.throughput, glance.now)
+    if lane.verdict.state not in _WORKING and lane.last_decode:
+        was = f"was {fmt.tps(lane.last_decode)}"
+        return f"{was}, {usual}" if usual else was
+    if not usual:
+        return "usual not known yet"
+    return f"{usual} at {value.running} running" if value is not None and value.running else usual
+
+
+def _plot(sheet: Sheet, glance: Glance, height: int) -> None:
+    lane = glance.lane
+    label_width = 4
+    width = sheet.right - sheet.left - label_width
+    if width < 4:
+        return
+    step = WIDE_HISTORY / (2 * width) if glance.wide else 1.0
+    points = [(point.at, point.decode_tps) for point in lane.history]
+    values = resample(points, glance.now, step, 2 * width)
+    top = top_of(values, lane.usual_decode, height)
+    _, dim = shown(lane.throughput, glance.now)
+    drawn = plot(values, width, height, top, lane.usual_decode, plain=glance.ascii, quiet=dim)
+    labels = _labels(height, top)
+    for y, row in enumerate(drawn):
+        line = sheet.line()
+        line.spans(sheet.left, row)
+        line.right(sheet.right, labels.get(y, ""), DIM)
+    axis(sheet.line(), sheet.left, width, values, step * 2 * width)
+
+
+def _labels(height: int, top: float) -> dict[int, str]:
+    labels = {0: fmt.number(top, 0 if top >= 10 else 1, 4)}
+    if height >= 8:
+        middle = height // 2
+        labels[middle] = fmt.number(top * (height - middle) / height, 0 if top >= 10 else 1, 4)
+    if height > 1:
+        labels[height - 1] = "0"
+    return labels
+
+
+def axis(line: Line, left: int, width: int, values: list[float], span: float) -> None:
+    """The time axis: how far back, `no data` under a gap, and now."""
+    text = f"−{span:.0f} s" if span < 120 else f"−{span / 60:.0f} min"
+    after = line.put(left, text, DIM, to=left + width)
+    now_at = line.right(left + width, "now", DIM, start=after)
+    gap = _widest_gap(values)
+    if gap is None:
+        return
+    centre = left + (gap[0] + gap[1]) // 4
+    at = min(max(after + 1, centre - 3), now_at - 8)
+    if at > after:
+        line.put(at, "no data", DIM, to=now_at - 1)
+
+
+def _widest_gap(values: list[float]) -> tuple[int, int] | None:
+    """Samples (start, end) of the widest gap with data before it; at least two cells wide."""
+    best: tuple[int, int] | None = None
+    start: int | None = None
+    seen = False
+    for index, value in enumerate([*values, math.nan]):
+        if math.isfinite(value):
+            if start is not None and index - start >= 4 and (best is None or index - start > best[1] - best[0]):
+                best = (start, index)
+            start, seen = None, True
+        elif seen and start is None:
+            start = index
+    if start is not None and len(values) - start >= 4 and best is None:
+        best = (start, len(values))
+    if not seen and values:
+        return 0, len(values)
+    return best
+
+
+def _rest(line: Line, sheet: Sheet, glance: Glance) -> None:
+    value, dim = shown(glance.lane.throughput, glance.now)
+    ink = DIM if dim else TEXT
+    prefill = value.prefill_tps if value is not None else None
+    itl = value.itl if value is not None else None
+    after = line.words(sheet.left, ("prefill", DIM), (fmt.tps(prefill), ink), ("tok/s", DIM), to=sheet.right)
+    if itl is not None and itl.p50 is not None:
+        noun = "step" if value is not None and value.itl_is_per_step else "token"
+        took = (fmt.number(itl.p50 * 1000, 1), ink), ("ms p50", DIM)
+        line.words(after + 3, (f"between {noun}s", DIM), *took, to=sheet.right)
+
+
+def _one_line(glance: Glance, width: int) -> Row:
+    lane = glance.lane
+    line = section(glance, Title(5, "decode", mark(lane.throughput, glance.now, word=True)), width)
+    text, ink = rate_cells(lane, glance)
+    line.words(11, (text, ink), ("tok/s", DIM), to=23)
+    cells = 18
+    points = [(point.at, point.decode_tps) for point in lane.history]
+    span = 60.0
+    values = resample(points, glance.now, span / (2 * cells), 2 * cells)
+    _, dim = shown(lane.throughput, glance.now)
+    drawn = plot(values, cells, 1, top_of(values, lane.usual_decode, 1), plain=glance.ascii, quiet=dim)
+    line.spans(24, drawn[0])
+    line.put(44, "60s", DIM)
+    line.put(49, _context(lane, glance), DIM, to=width - len(mark(lane.throughput, glance.now, word=True).text) - 2)
+    return line.build()

@@ -1,0 +1,43 @@
+"""Pane 2: the room of the checkpoint download. This version reads none, and says so."""
+
+from __future__ import annotations
+
+from widgets.ages import AgeMark
+from widgets.glance import Glance
+from widgets.ink import DIM, Row
+from widgets.pane import Pane
+from widgets.sheet import Sheet, Title, section
+
+
+class DownloadPane(Pane):
+    """Pane 2."""
+
+    NUMBER = 2
+    NAME = "download"
+
+    def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
+        """See `rows`."""
+        return rows(glance, width, height)
+
+
+def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
+    """Says that nothing is read here, and what will be."""
+    return unread_rows(
+        glance,
+        Title(2, "download", AgeMark("not read", DIM)),
+        "This version reads no downloads.",
+        "Here will stand: shards, rate, checksums and memory of a checkpoint download.",
+        width,
+        height,
+    )
+
+
+def unread_rows(glance: Glance, title: Title, nothing: str, later: str, width: int, height: int) -> tuple[Row, ...]:
+    """A pane whose subject is not read by this version."""
+    if not glance.boxed and height == 1:
+        line = section(glance, title, width)
+        line.put(11, nothing, DIM, to=width - 1 - len(title.age.text) - 1)
+        return (line.build(),)
+    sheet = Sheet(glance, title, width, height)
+    sheet.say(nothing, later)
+    return sheet.done()

@@ -1,0 +1,217 @@
+"""Pane 4: the four lights of the lane apart, its requests and its boot."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from console.readings.health import HttpVerdict, LaneState, Progress
+from console.readings.quality import Reading
+from console.readings.throughput import ScrapeVerdict
+from console.snapshot import LaneView
+from widgets import format as fmt
+from widgets.ages import AgeMark, mark, oldest, shown
+from widgets.glance import Glance
+from widgets.ink import BOLD, BRIGHT, DIM, INFO, LOOK, TEXT, Ink, Row
+from widgets.pane import Pane
+from widgets.sheet import Sheet, Title, section
+
+Pieces = tuple[tuple[str, Ink], ...]
+
+_QUIET_STATES = (LaneState.SERVING, LaneState.IDLE, LaneState.BUSY)
+
+
+class Light(NamedTuple):
+    """One of the four lights in words."""
+
+    name: str
+    word: str
+    ink: Ink
+    rest: Pieces
+    age: AgeMark
+
+
+class LanePane(Pane):
+    """Pane 4."""
+
+    NUMBER = 4
+    NAME = "lane"
+
+    def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
+        """See `rows`."""
+        return rows(glance, width, height)
+
+
+def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
+    """Process, http, scrape, progress, requests, boot; one line where there is but one."""
+    lane = glance.lane
+    readings = (lane.health, lane.throughput)
+    title = Title(4, f"lane {lane.name} :{lane.lane.port}", oldest(readings, glance.now))
+    if not glance.boxed and height == 1:
+        return (_one_line(glance, width),)
+    sheet = Sheet(glance, title, width, height)
+    for light in lights(glance):
+        line = sheet.line()
+        line.put(sheet.left, light.name, DIM)
+        age = line.right(sheet.right, light.age.text, light.age.ink, start=sheet.left + 15, age=True)
+        after = line.put(sheet.left + 10, light.word, light.ink, to=age - 1)
+        line.words(max(sheet.left + 15, after + 1), *light.rest, to=age - 1)
+    _requests(sheet, glance)
+    _boot(sheet, glance)
+    if sheet.left_over >= 2:
+        _state(sheet, glance)
+    return sheet.done()
+
+
+def lights(glance: Glance) -> tuple[Light, Light, Light, Light]:
+    """Process, http, scrape and progress, each by itself."""
+    return (_process(glance), _http(glance), _scrape(glance), _progress(glance))
+
+
+def _process(glance: Glance) -> Light:
+    lane = glance.lane
+    light = lane.lights.process
+    age = oldest(_container_readings(glance), glance.now)
+    noun = "ranks" if light.expected != 1 else "container"
+    how_many: Pieces = ((str(light.running), TEXT), ("of", DIM), (f"{light.expected} {noun}", TEXT))
+    if light.dead:
+        more = f"+{len(light.dead) - 1}" if len(light.dead) > 1 else ""
+        word = "dead" if not light.running else f"{light.running} of {light.expected}"
+        return Light("process", word, LOOK, ((light.dead[0], TEXT), (more, DIM)), age)
+    if light.paused:
+        return Light("process", "paused", LOOK, ((", ".join(light.paused), TEXT),), age)
+    if light.unknown or not light.expected:
+        reason = light.unknown[0] if light.unknown else "no rank was read yet"
+        running = f"{light.running} of {light.expected}" if light.running else "unknown"
+        return Light("process", running, TEXT, ((reason, DIM),), age)
+    if light.running == light.expected:
+        return Light("process", "up", BRIGHT, how_many, age)
+    return Light("process", "down" if not light.running else "part", LOOK, how_many, age)
+
+
+def _container_readings(glance: Glance) -> list[Reading[object]]:
+    views = (glance.host(rank.host) for rank in glance.lane.ranks)
+    return [view.containers for view in views if view is not None]
+
+
+def _http(glance: Glance) -> Light:
+    lane = glance.lane
+    light, age = lane.lights.http, mark(lane.health, glance.now)
+    misses: Pieces = ((f"{light.misses} in a row" if light.misses > 1 else light.detail, DIM),)
+    if light.verdict is HttpVerdict.OK:
+        took: Pieces = () if light.took is None else (("in", DIM), *_took(light.took))
+        return Light("http", str(light.status or 200), BRIGHT, took, age)
+    if light.verdict in (HttpVerdict.UNKNOWN, HttpVerdict.UNREACHABLE):
+        return Light("http", light.verdict.value, TEXT, ((light.detail or lane.health.error, DIM),), age)
+    word = str(light.status) if light.status is not None else light.verdict.value
+    return Light("http", word, LOOK, misses, age)
+
+
+def _took(seconds: float) -> Pieces:
+    if seconds < 0.095:
+        return ((fmt.number(seconds * 1000), TEXT), ("ms", DIM))
+    return ((fmt.seconds(seconds), TEXT), ("s", DIM))
+
+
+def _scrape(glance: Glance) -> Light:
+    lane = glance.lane
+    light, age = lane.lights.scrape, mark(lane.throughput, glance.now)
+    if light.verdict is ScrapeVerdict.OK:
+        return Light("scrape", "ok", BRIGHT, ((fmt.count(light.series), TEXT), ("series", DIM)), age)
+    if light.verdict is ScrapeVerdict.UNREACHABLE:
+        return Light("scrape", "unreachable", TEXT, ((light.detail or lane.throughput.error, DIM),), age)
+    return Light("scrape", light.verdict.value, LOOK, ((light.detail, DIM),), age)
+
+
+def _progress(glance: Glance) -> Light:
+    lane = glance.lane
+    light, age = lane.lights.progress, mark(lane.throughput, glance.now)
+    steps: Pieces = () if light.steps is None else (("step", DIM), (fmt.count(light.steps), TEXT))
+    if light.progress is Progress.MOVING:
+        return Light("progress", "yes", BRIGHT, steps, age)
+    if light.progress is Progress.FROZEN:
+        held = f"frozen {fmt.duration(light.frozen_for)}" if light.frozen_for is not None else "frozen"
+        return Light("progress", held, LOOK, steps, age)
+    if light.progress is Progress.UNKNOWN:
+        return Light("progress", "unknown", TEXT, (), age)
+    return Light("progress", light.progress.value, TEXT, steps, age)
+
+
+def _requests(sheet: Sheet, glance: Glance) -> None:
+    value, dim = shown(glance.lane.throughput, glance.now)
+    ink = DIM if dim else BRIGHT
+    line = sheet.line()
+    line.put(sheet.left, "requests", DIM)
+    running, waiting = (value.running, value.waiting) if value else (None, None)
+    after = line.words(sheet.left + 10, (fmt.count(running), ink), ("running", DIM), to=sheet.right)
+    after = line.words(after + 3, (fmt.count(waiting), ink), ("queued", DIM), to=sheet.right)
+    if value is not None and value.preemptions:
+        line.words(after + 3, (fmt.count(value.preemptions), LOOK), ("preempted", DIM), to=sheet.right)
+
+
+def _boot(sheet: Sheet, glance: Glance) -> None:
+    lane = glance.lane
+    line = sheet.line()
+    line.put(sheet.left, "boot", DIM)
+    started = lane.lights.process.started_at
+    if lane.lights.process.running == 0:
+        up: Pieces = (("not running", DIM),)
+    elif started is None:
+        up = (("start unknown", DIM),)
+    else:
+        up = (("up", DIM), (fmt.duration(glance.wall - started), TEXT))
+    after = line.words(sheet.left + 10, *up, to=sheet.right)
+    usual = lane.lane.usual_boot_s
+    words = (("usual", DIM), (fmt.duration(usual), TEXT)) if usual else (("usual not known", DIM), ("", DIM))
+    line.words(after + 3, *words, to=sheet.right)
+
+
+def _state(sheet: Sheet, glance: Glance) -> None:
+    """Where there is room: the verdict with its reason, and how long it has held."""
+    lane = glance.lane
+    sheet.line()
+    line = sheet.line()
+    line.put(sheet.left, "state", DIM)
+    ink = BOLD if lane.verdict.state in _QUIET_STATES else INFO if lane.verdict.state in _CALM else LOOK
+    after = line.put(sheet.left + 10, lane.verdict.state.value.upper(), ink, to=sheet.right)
+    held = fmt.duration(glance.now - lane.state_since)
+    line.words(after + 1, ("for", DIM), (held, TEXT), to=sheet.right)
+    sheet.say(lane.verdict.why)
+    if sheet.left_over:
+        _model(sheet, lane, glance)
+
+
+_CALM = (LaneState.BOOTING, LaneState.READY, LaneState.DRAINING, LaneState.UNKNOWN)
+
+
+def _model(sheet: Sheet, lane: LaneView, glance: Glance) -> None:
+    """The name that clients ask for, and who they are."""
+    served, dim = shown(lane.served, glance.now)
+    line = sheet.line()
+    line.put(sheet.left, "serves", DIM)
+    line.put(sheet.left + 10, served or fmt.NONE, DIM if dim else TEXT, to=sheet.right)
+    if lane.lane.consumers and sheet.left_over:
+        sheet.say("for " + ", ".join(lane.lane.consumers))
+
+
+def _one_line(glance: Glance, width: int) -> Row:
+    lane = glance.lane
+    readings = (lane.health, lane.throughput)
+    line = section(glance, Title(4, "engine", oldest(readings, glance.now)), width)
+    process, http, scrape, progress = lights(glance)
+    light = lane.lights.process
+    proc = f"{light.running}/{light.expected}" if light.expected else fmt.NONE
+    pieces: list[tuple[str, Ink]] = []
+    steps = lane.lights.progress.steps
+    step = fmt.count(steps) if lane.lights.progress.progress is Progress.MOVING else progress.word
+    for name, word, ink in (
+        ("proc", proc, process.ink),
+        ("http", http.word, http.ink),
+        ("scrape", scrape.word, scrape.ink),
+        ("steps", step, progress.ink),
+    ):
+        pieces += [(name, DIM), (word, ink), (" ", DIM)]
+    usual = lane.lane.usual_boot_s
+    after = line.words(11, *pieces[:-1], to=width - 9)
+    if usual and after + 18 < width - 9:
+        line.words(after + 2, ("boot usual", DIM), (fmt.duration(usual), TEXT), to=width - 9)
+    return line.build()

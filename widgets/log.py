@@ -1,0 +1,71 @@
+"""Pane 8: the log of the container that is followed, newest line last."""
+
+from __future__ import annotations
+
+from console.snapshot import LogLine, LogView
+from widgets import format as fmt
+from widgets.ages import AgeMark
+from widgets.cells import measure
+from widgets.glance import Glance
+from widgets.ink import DIM, LOOK, TEXT, Row
+from widgets.pane import Pane
+from widgets.sheet import Sheet, Title
+
+
+class LogPane(Pane):
+    """Pane 8."""
+
+    NUMBER = 8
+    NAME = "log"
+
+    def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
+        """See `rows`."""
+        return rows(glance, width, height)
+
+
+def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
+    """The newest lines, or older ones while scrolled back."""
+    log = glance.snapshot.log
+    if log is None:
+        sheet = Sheet(glance, Title(8, "log"), width, height)
+        sheet.say("No log is followed.", "l follows the container that serves the lane.")
+        return sheet.done()
+    lines = [line for line in log.lines if glance.matches(line.text)]
+    back = min(glance.scrolled(8), max(0, len(lines) - 1))
+    sheet = Sheet(glance, Title(8, f"log {log.host}", _age(log, glance), _note(log, glance, back)), width, height)
+    if log.problem:
+        sheet.say(log.problem, ink=LOOK)
+    if not lines:
+        sheet.say(_nothing(log, glance))
+    end = len(lines) - back
+    for line in lines[max(0, end - sheet.left_over) : end]:
+        _line(sheet, line, glance)
+    return sheet.done()
+
+
+def _age(log: LogView, glance: Glance) -> AgeMark:
+    return AgeMark(fmt.age(None if log.taken_mono is None else glance.now - log.taken_mono), DIM)
+
+
+def _note(log: LogView, glance: Glance, back: int) -> str:
+    notes = [log.container]
+    if back:
+        notes.append(f"{back} lines back")
+    if log.skipped:
+        notes.append(f"{fmt.count(log.skipped)} skipped")
+    if glance.filter:
+        notes.append(f"/{glance.filter}")
+    return "  ".join(note for note in notes if note)
+
+
+def _nothing(log: LogView, glance: Glance) -> str:
+    if glance.filter and log.lines:
+        return "No line matches the filter."
+    return "" if log.problem else "The container has written nothing yet."
+
+
+def _line(sheet: Sheet, line: LogLine, glance: Glance) -> None:
+    drawn = sheet.line()
+    stamp = fmt.time_of_day(line.wall, glance.wall) if line.wall is not None else ""
+    drawn.put(sheet.left, stamp, DIM)
+    drawn.put(sheet.left + max(9, measure(stamp) + 1), line.text, TEXT, to=sheet.right)

@@ -1,0 +1,309 @@
+"""Pane 1: every node's memory, GPU, container and clock, worst first where not all fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from console.reach.link import LinkStatus
+from console.readings.gpu import Gpu
+from console.readings.memory import Memory
+from console.readings.quality import Quality
+from console.snapshot import HostView, LaneView, RankView
+from widgets import format as fmt
+from widgets.ages import mark, oldest, shown
+from widgets.bar import Parts, bar
+from widgets.cells import Line, cut_middle, measure
+from widgets.glance import Glance, Layout
+from widgets.ink import BOLD, BRIGHT, CHIP_ACT, DIM, LOOK, TEXT, Ink, Row
+from widgets.nodes_grid import Grid, grid_for
+from widgets.nodes_history import history_line, second_line
+from widgets.pane import Pane
+from widgets.sheet import Sheet, Title
+from widgets.station import is_station, station_rows
+
+FREE_ALARM_GIB = 4.0
+"""MemFree of a unified-memory node below which it is CRITICAL, where the lane does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One host as this pane sees it."""
+
+    view: HostView
+    lane: LaneView | None
+    rank: RankView | None
+    threshold: float
+    """Bytes of free memory under which the node is critical."""
+
+    @property
+    def badness(self) -> int:
+        """0 for a node in order, more for worse; for `worst first`."""
+        return 2 if self.view.link.status is LinkStatus.DOWN else 0
+
+
+class NodesPane(Pane):
+    """Pane 1."""
+
+    NUMBER = 1
+    NAME = "nodes"
+
+    def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
+        """See `rows`."""
+        return rows(glance, width, height)
+
+
+def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
+    """The nodes of the fleet, those of the lane in view first."""
+    nodes = [node for node in _nodes(glance) if glance.matches(node.view.name)]
+    title = Title(1, "nodes", oldest((node.view.memory for node in nodes), glance.now), _filter_note(glance))
+    sheet = Sheet(glance, title, width, height)
+    if not nodes:
+        sheet.say("No host matches the filter." if glance.filter else "The fleet file names no host.")
+        return sheet.done()
+    if any(is_station(node.view) for node in nodes if node.lane is glance.lane):
+        station_rows(sheet, [node.view for node in nodes])
+        return sheet.done()
+    return _standard(sheet, nodes)
+
+
+def _filter_note(glance: Glance) -> str:
+    return f"/{glance.filter}" if glance.filter else ""
+
+
+def _nodes(glance: Glance) -> list[Node]:
+    """Hosts of the lane in view in rank order, then the others in the order of the fleet file."""
+    lanes = [glance.lane, *(lane for lane in glance.snapshot.lanes if lane.name != glance.lane.name)]
+    found: dict[str, tuple[LaneView, RankView]] = {}
+    for lane in lanes:
+        for rank in lane.ranks:
+            found.setdefault(rank.host, (lane, rank))
+    own = [rank.host for rank in glance.lane.ranks]
+    order = {name: place for place, name in enumerate(own)}
+    views = sorted(glance.snapshot.hosts, key=lambda view: order.get(view.name, len(order)))
+    nodes = []
+    for view in views:
+        lane_of, rank_of = found.get(view.name, (None, None))
+        nodes.append(Node(view, lane_of, rank_of, threshold_of(lane_of)))
+    return nodes
+
+
+def threshold_of(lane: LaneView | None) -> float:
+    """Bytes of free memory under which a unified node of this lane is critical."""
+    gib = lane.lane.free_alarm_gib if lane is not None else None
+    return (FREE_ALARM_GIB if gib is None else gib) * fmt.GIB
+
+
+def is_critical(node: Node, memory: Memory | None) -> bool:
+    """True when the GPU driver is about to run out of memory that it may allocate."""
+    return memory is not None and node.view.unified and memory.free < node.threshold
+
+
+def _badness(node: Node, now: float) -> int:
+    """How far up a node goes where not all fit."""
+    memory, dim = shown(node.view.memory, now)
+    if is_critical(node, memory):
+        return 4
+    quality = node.view.memory.quality(now)
+    if quality is Quality.UNREACHABLE:
+        return 3
+    if dim:
+        return 2
+    return 1 if quality is Quality.LATE else 0
+
+
+def _standard(sheet: Sheet, nodes: list[Node]) -> tuple[Row, ...]:
+    glance = sheet.glance
+    wide = glance.layout is Layout.WIDE and sheet.width >= 190
+    names = max(measure(node.view.name) for node in nodes)
+    grid = grid_for(glance.layout, sheet.width, names)
+    each = 2 if wide and len(nodes) * 2 + 2 <= sheet.room else 1
+    if sheet.boxed:
+        _heads(sheet.line(), grid, glance, _totals(nodes, glance.now))
+    visible, hidden = _fit(nodes, sheet.left_over // each, glance)
+    for node in visible:
+        first = sheet.line()
+        _host(first, grid, node, glance)
+        second = sheet.line() if each == 2 else None
+        if second is not None:
+            second_line(second, grid, node.view, node.rank, glance)
+        if wide:
+            history_line(first, second, grid, node.view, glance)
+    if hidden:
+        _hidden(sheet, hidden, glance)
+    elif wide and sheet.left_over:
+        _fleet(sheet, nodes)
+    done = sheet.done()
+    if sheet.boxed or not done:
+        return done
+    head = Line(sheet.width, glance.signs)
+    head.put(1, "nodes", sheet.title_ink)
+    head.put(7, sheet.title.note, DIM, to=grid.free - 5)
+    _heads(head, grid, glance, "")
+    return (head.build(), *done[1:])
+
+
+def _fit(nodes: list[Node], room: int, glance: Glance) -> tuple[list[Node], list[Node]]:
+    """Nodes that are shown, and those that are not: in order while all fit, else worst first."""
+    if len(nodes) <= room:
+        return nodes, []
+    ordered = sorted(nodes, key=lambda node: -_badness(node, glance.now))
+    room = max(1, room - 1)
+    skip = min(glance.scrolled(1), len(ordered) - room)
+    return ordered[skip : skip + room], ordered[:skip] + ordered[skip + room :]
+
+
+def _hidden(sheet: Sheet, hidden: list[Node], glance: Glance) -> None:
+    bad = sum(1 for node in hidden if _badness(node, glance.now))
+    line = sheet.line()
+    after = line.put(sheet.left, f"{len(hidden)} more, worst first:", DIM, to=sheet.right)
+    text, ink = (f"{bad} not in order", LOOK) if bad else ("all of them in order", DIM)
+    line.put(after + 1, text, ink, to=sheet.right)
+
+
+def _totals(nodes: list[Node], now: float) -> str:
+    memories = [memory for memory, _ in (shown(node.view.memory, now) for node in nodes) if memory]
+    totals = [fmt.gib(memory.total) for memory in sorted(memories, key=lambda m: m.total)]
+    if not totals:
+        return "of - GiB"
+    return f"of {totals[0]} GiB" if totals[0] == totals[-1] else f"of {totals[0]}–{totals[-1]} GiB"
+
+
+def _heads(line: Line, grid: Grid, glance: Glance, totals: str) -> None:
+    if glance.boxed:
+        line.put(grid.host, "host", DIM, to=grid.bar - 1)
+        _legend(line, grid, glance, totals)
+    else:
+        line.right(grid.age, "age", DIM)
+    for edge, word in (
+        (grid.free, "free"),
+        (grid.avail, "avail"),
+        (grid.cache, "cache"),
+        (grid.swap, "swap"),
+        (grid.gpu, "gpu%"),
+        (grid.temperature, "°C"),
+        (grid.watt, "W"),
+        (grid.clock, "GHz"),
+        (grid.drift, "drift"),
+        (grid.age, "age"),
+    ):
+        if edge and not (edge == grid.age and not glance.boxed):
+            line.right(edge, "C" if glance.ascii and word == "°C" else word, DIM)
+    line.put(grid.container, "container", DIM, to=grid.rank - 1)
+    line.put(grid.rank, "rank", DIM)
+    if grid.history:
+        line.put(grid.history, f"free GiB, last 10 min, mark {FREE_ALARM_GIB:.1f}", DIM, to=grid.age - 5)
+
+
+def _legend(line: Line, grid: Grid, glance: Glance, totals: str) -> None:
+    limit = grid.free - 5
+    after = line.put(grid.bar, totals, DIM, to=limit)
+    used, cache = ("#", "=") if glance.ascii or glance.no_colour else ("▌", "▌")
+    if after + 14 <= limit:
+        after = line.put(after + 1, used, Ink("fill"))
+        after = line.put(after, "used", DIM)
+        after = line.put(after + 1, cache, Ink("fill2"))
+        line.put(after, "cache", DIM, to=limit)
+
+
+def _host(line: Line, grid: Grid, node: Node, glance: Glance) -> None:
+    now = glance.now
+    memory, dim = shown(node.view.memory, now)
+    base, strong = (DIM, DIM) if dim else (TEXT, BOLD)
+    name = cut_middle(glance.signs.words(node.view.name), grid.bar - 1 - grid.host, glance.signs.dots)
+    line.put(grid.host, name, strong, to=grid.bar)
+    critical = is_critical(node, memory)
+    _memory(line, grid, node, memory, critical=critical, dim=dim, glance=glance)
+    age = mark(node.view.memory, now)
+    line.right(grid.age, age.text, age.ink, start=grid.free, age=True)
+    if memory is None:
+        _why_not(line, grid, node, glance)
+        return
+    _gpu_cells(line, grid, node, glance, base)
+    _container_cells(line, grid, node, glance, base)
+    line.right(grid.drift, fmt.drift(None if dim else node.view.drift, 7), DIM)
+
+
+def _memory(
+    line: Line, grid: Grid, node: Node, memory: Memory | None, *, critical: bool, dim: bool, glance: Glance
+) -> None:
+    base = DIM if dim else TEXT
+    plain = glance.ascii or glance.no_colour
+    if memory is None:
+        parts = Parts(None, quiet=True)
+    else:
+        total = max(1, memory.total)
+        used = max(0, memory.total - memory.free - memory.cached)
+        at = 1 - node.threshold / total if node.view.unified else None
+        parts = Parts(used / total, memory.cached / total, at, critical, dim)
+    line.spans(grid.bar, bar(parts, grid.bar_end - grid.bar, plain=plain))
+    free = fmt.gib(memory.free if memory else None, 5)
+    line.right(grid.free, free.rjust(4) if critical else free, CHIP_ACT if critical else DIM if dim else BRIGHT)
+    line.right(grid.avail, fmt.gib(memory.available if memory else None, 6), base)
+    cache_ink = BRIGHT if critical else base
+    line.right(grid.cache, fmt.gib(memory.cached if memory else None, 5), cache_ink)
+    if grid.swap:
+        line.right(grid.swap, fmt.gib(memory.swap_used if memory else None, 5), base)
+
+
+def _why_not(line: Line, grid: Grid, node: Node, glance: Glance) -> None:
+    """Why a node has no values: in the place of the cells to the right of the memory."""
+    view = node.view
+    start = (grid.swap or grid.cache) + 2
+    if view.memory.quality(glance.now) is Quality.UNREACHABLE or view.link.status is LinkStatus.DOWN:
+        words = (("UNREACHABLE", LOOK), (view.link.error or "link lost", TEXT), (view.link.hint, DIM))
+    elif view.link.status is LinkStatus.CONNECTING:
+        tries = f"attempt {view.link.attempts}" if view.link.attempts > 1 else ""
+        words = (("connecting", TEXT), (tries, DIM), (view.link.error, DIM))
+    else:
+        words = (("not read yet", DIM), (view.memory.error, TEXT), ("", DIM))
+    line.words(start, *words, to=grid.age - 13)
+
+
+def busiest(gpus: tuple[Gpu, ...]) -> tuple[float | None, float | None, float | None, float | None]:
+    """Highest use (%) and temperature (°C), summed power (W) and highest clock (MHz) of a host's GPUs."""
+    power = [gpu.power_w for gpu in gpus if gpu.power_w is not None]
+    return (
+        max((gpu.utilisation for gpu in gpus if gpu.utilisation is not None), default=None),
+        max((gpu.temperature_c for gpu in gpus if gpu.temperature_c is not None), default=None),
+        sum(power) if power else None,
+        max((gpu.clock_mhz for gpu in gpus if gpu.clock_mhz is not None), default=None),
+    )
+
+
+def _gpu_cells(line: Line, grid: Grid, node: Node, glance: Glance, base: Ink) -> None:
+    gpus, dim = shown(node.view.gpus, glance.now)
+    use, temperature, power, clock = busiest(gpus or ())
+    ink = DIM if dim else base
+    line.right(grid.gpu, fmt.number(use, 0, 4), ink)
+    line.right(grid.temperature, fmt.number(temperature, 0, 3), ink)
+    if grid.watt:
+        line.right(grid.watt, fmt.number(power, 0, 5), ink)
+    line.right(grid.clock, fmt.ghz(clock, 5), ink)
+
+
+def _container_cells(line: Line, grid: Grid, node: Node, glance: Glance, base: Ink) -> None:
+    if node.rank is None:
+        line.put(grid.container, fmt.NONE, DIM)
+        line.put(grid.rank, fmt.NONE, DIM)
+        return
+    containers, dim = shown(node.view.containers, glance.now)
+    ink = DIM if dim else base
+    if containers is not None and containers.problem:
+        ink = DIM
+    line.put(grid.container, node.rank.word, ink, to=grid.rank - 1)
+    head = node.lane is not None and node.lane.lane.head == node.view.name and len(node.lane.ranks) > 1
+    suffix = ("h" if grid.short_rank else " head") if head else ""
+    line.put(grid.rank, f"{node.rank.rank}{suffix}", base, to=grid.drift - 5)
+
+
+def _fleet(sheet: Sheet, nodes: list[Node]) -> None:
+    """The last row of the wide pane: what the rows add up to."""
+    now = sheet.glance.now
+    current = [(node, memory) for node in nodes if (memory := node.view.memory.current(now)) is not None]
+    line = sheet.line()
+    line.put(sheet.left, "fleet", DIM)
+    text = f"{len(nodes)} hosts, {len(current)} fresh."
+    if current:
+        node, memory = min(current, key=lambda pair: pair[1].free)
+        text += f"  Lowest free {fmt.gib(memory.free)} GiB on {node.view.name}."
+    line.put(9, text, DIM, to=sheet.right)

@@ -1,0 +1,34 @@
+"""Pane 3: the room of the node-local row copies. This version reads none, and says so."""
+
+from __future__ import annotations
+
+from widgets.ages import AgeMark
+from widgets.download import unread_rows
+from widgets.glance import Glance
+from widgets.ink import DIM, Row
+from widgets.pane import Pane
+from widgets.sheet import Title
+
+
+class RowsPane(Pane):
+    """Pane 3."""
+
+    NUMBER = 3
+    NAME = "row copies"
+
+    def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
+        """See `rows`."""
+        return rows(glance, width, height)
+
+
+def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
+    """Says that nothing is read here, and what will be."""
+    name = "rows" if not glance.boxed and height == 1 else "row copies"
+    return unread_rows(
+        glance,
+        Title(3, name, AgeMark("not read", DIM)),
+        "This version reads no row copies.",
+        "Here will stand: each rank's local Engram rows, what is copied and what is left.",
+        width,
+        height,
+    )
