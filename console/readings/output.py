@@ -270,6 +270,7 @@ _LIMIT = (
     "sshd refused one more session on this connection (MaxSessions); the host is up and the request is queued again"
 )
 _LOGIN = "ssh login refused: check the user name, the key and the agent"
+_NO_ROUTE = "no connection to the host"
 _PROBE = "connection lost: it may or may not have run; look at the host before trying again"
 
 _ERRORS: tuple[tuple[re.Pattern[str], Outcome, str], ...] = (
@@ -290,17 +291,15 @@ _ERRORS: tuple[tuple[re.Pattern[str], Outcome, str], ...] = (
 _CLIENT: tuple[tuple[re.Pattern[str], Outcome, str], ...] = (
     (re.compile(r"Permission denied \("), Outcome.PERMISSION, _LOGIN),
     (re.compile(r"open failed|no more sessions", re.IGNORECASE), Outcome.OUR_LIMIT, _LIMIT),
+    (re.compile(r"kex_exchange_identification|banner exchange"), Outcome.UNREACHABLE, _NO_ROUTE),
     (
         re.compile(r"client_loop: send disconnect|closed by remote host|Timeout, server .* not responding|Broken pipe"),
         Outcome.UNKNOWN,
         _PROBE,
     ),
     (
-        re.compile(
-            r"Connection refused|timed out|No route to host|Could not resolve|Network is unreachable"
-            r"|kex_exchange_identification|banner exchange"
-        ),
+        re.compile(r"Connection refused|timed out|No route to host|Could not resolve|Network is unreachable"),
         Outcome.UNREACHABLE,
-        "no connection to the host",
+        _NO_ROUTE,
     ),
 )

@@ -69,8 +69,8 @@ def test_what_is_absent_is_none() -> None:
 @pytest.mark.parametrize(
     "files",
     [
-        {}, {"cpu.max": "1"}, {"memory.max": ""}, {"memory.max": "unlimited"}, {"memory.max": "-1"}, {"memory.current": "1e9"}, 
-        {"memory.max": "٣"},
+        {}, {"cpu.max": "1"}, {"memory.max": ""}, {"memory.max": "unlimited"}, {"memory.max": "-1"},
+        {"memory.current": "1e9"}, {"memory.max": "٣"},
     ],
 )  # fmt: skip
 def test_what_the_kernel_does_not_write_is_refused(files: dict[str, str]) -> None:
