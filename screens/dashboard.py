@@ -6,24 +6,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from textual import events, on
-from screens.lanes import neighbour
-from widgets.containers import ContainersPane
-from widgets.decode import DecodePane
-from widgets.download import DownloadPane
-from widgets.events import EventsPane
-from widgets.kv import KvPane
-from widgets.lane import LanePane
-from widgets.log import LogPane
-from widgets.rowcopies import RowsPane
-from widgets.station import is_station
 
 from console.actions.catalog import Place as Where
 from screens.base import bindings_for
 from screens.framed import PANE_NUMBERS, FramedScreen
 from screens.grid import ONE_ROW, Place, Wish, grid
+from screens.lanes import neighbour
+from widgets.containers import ContainersPane
+from widgets.decode import DecodePane
+from widgets.download import DownloadPane
+from widgets.events import EventsPane
 from widgets.glance import Glance, Layout
+from widgets.kv import KvPane
+from widgets.lane import LanePane
+from widgets.log import LogPane
 from widgets.nodes import NodesPane
 from widgets.pane import Drawn, Pane
+from widgets.rowcopies import RowsPane
+from widgets.station import is_station
 
 SMALLEST_WHOLE = 24
 """Rows from which all panes have room; below it a pane that got none takes the middle when it is in focus."""
