@@ -1,9 +1,14 @@
-"""What OpenSSH's client says about a host key it did not trust. Nothing here accepts a key."""
+"""ssh host keys: a key never seen, one that changed and one that was revoked. Nothing here accepts one."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
+import hmac
 import re
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from console.sanitize import word
 
@@ -22,6 +27,8 @@ class HostKeyProblem:
     """The file with the old entry."""
     line: int | None = None
     """Line of the old entry, from 1."""
+    known: tuple[str, ...] = ()
+    """Fingerprints of the old entries."""
     hop: str = ""
     """The host or jump host whose key it is."""
     revoked: bool = False
@@ -35,7 +42,41 @@ class HostKeyProblem:
             return f"{whose} offers {offered}, which is marked revoked in {where or 'known_hosts'}"
         if not self.changed:
             return f"{whose} offers {offered}, not seen before: compare it, then add it to known_hosts"
-        return f"{whose} offers {offered}, but {where or 'known_hosts'} holds another key: not accepted"
+        old = " ".join(self.known) or "another key"
+        return f"{whose} offers {offered}, but {where or 'known_hosts'} holds {old}: not accepted"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownKey:
+    """One known_hosts entry that matches a host."""
+
+    line: int
+    key_type: str
+    fingerprint: str
+    marker: str = ""
+    """`@cert-authority`, `@revoked` or ''."""
+
+
+def fingerprint(key: bytes) -> str:
+    """`SHA256:...` as OpenSSH prints it, of a key's wire bytes."""
+    return "SHA256:" + base64.b64encode(hashlib.sha256(key).digest()).decode().rstrip("=")
+
+
+def known_keys(text: str, host: str, port: int = 22) -> tuple[KnownKey, ...]:
+    """The entries of a known_hosts text (sshd(8): plain, patterns, hashed) for host:port; broken lines are left out."""
+    name = host.lower() if port == 22 else f"[{host.lower()}]:{port}"
+    found = []
+    for number, entry in enumerate(text.splitlines(), 1):
+        fields = entry.split()
+        marker = fields.pop(0) if fields and fields[0].startswith("@") else ""
+        if len(fields) < 3 or fields[0].startswith("#") or not _matches(fields[0], name):
+            continue
+        try:
+            blob = base64.b64decode(fields[2], validate=True)
+        except (binascii.Error, ValueError):
+            continue
+        found.append(KnownKey(number, word(fields[1], 60), fingerprint(blob), word(marker, 20)))
+    return tuple(found)
 
 
 _TYPE = re.compile(
@@ -68,3 +109,27 @@ def parse_openssh_warning(text: str) -> HostKeyProblem | None:
         hop=word(next((group for group in hop.groups() if group), ""), 200) if hop else "",
         revoked=bool(revoked),
     )
+
+
+def _matches(patterns: str, name: str) -> bool:
+    if patterns.startswith("|1|"):
+        return _matches_hash(patterns, name)
+    hit = False
+    for pattern in patterns.lower().split(","):
+        # fnmatch knows [sets] that known_hosts has not: brackets are part of [host]:port
+        wanted = pattern.lstrip("!").replace("[", "[[]")
+        if fnmatchcase(name, wanted):
+            if pattern.startswith("!"):
+                return False
+            hit = True
+    return hit
+
+
+def _matches_hash(field: str, name: str) -> bool:
+    try:
+        _, _, salt, digest = field.split("|")
+        wanted = base64.b64decode(digest, validate=True)
+        made = hmac.new(base64.b64decode(salt, validate=True), name.encode(), hashlib.sha1).digest()
+    except (binascii.Error, ValueError):
+        return False
+    return hmac.compare_digest(made, wanted)
