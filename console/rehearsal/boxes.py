@@ -1,0 +1,304 @@
+"""The containers of one rehearsal host: their states, logs and events, and the real engine processes behind them."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from console.rehearsal.machine import Load
+from console.rehearsal.scenario import ContainerModel, EngineModel
+
+ENGINE = Path(__file__).with_name("engine.py")
+LOG_LINES = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One line of a container's log."""
+
+    number: int
+    time_ns: int
+    stream: int
+    text: bytes
+
+
+@dataclass(slots=True)
+class Box:
+    """One container. `started` and `finished` are Unix seconds, None if that never happened."""
+
+    model: ContainerModel
+    host: str
+    rank: int
+    engine: EngineModel | None
+    id: str
+    state: str
+    started: float | None
+    finished: float | None
+    created: float
+    exit_code: int
+    ordered: int | None = None
+    """The exit code that a fault wants instead of the process's own."""
+    oom: bool = False
+    restarts: int = 0
+    process: asyncio.subprocess.Process | None = None
+    port: int | None = None
+    """Where the engine listens on 127.0.0.1; None while it does not."""
+    fault: dict[str, object] = field(default_factory=dict)
+    log: deque[LogEntry] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
+    lines: int = 0
+    boot_began: float = 0.0
+    """Monotonic time at which the present boot began, as if it ran at the clock factor from its start."""
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    @property
+    def args(self) -> list[str]:
+        """The container's arguments, with this rank's number."""
+        return [word.replace("{rank}", str(self.rank)) for word in self.model.args]
+
+    @property
+    def pid(self) -> int:
+        """The engine's process id, 0 while none runs."""
+        return self.process.pid if self.process is not None and self.state == "running" else 0
+
+
+class Boxes:
+    """All containers of one host."""
+
+    def __init__(self, host: str, speed: float) -> None:
+        self.host, self.speed = host, speed
+        self.items: list[Box] = []
+        self.events: deque[dict[str, object]] = deque(maxlen=500)
+        self.happened = 0
+        self.news = asyncio.Condition()
+
+    def add(self, model: ContainerModel, rank: int, engine: EngineModel | None, now: float) -> None:
+        """One container as the scenario describes it, not yet started."""
+        seed = f"{self.host}/{model.name}".encode()
+        booting = engine is not None and model.state == "running" and model.age_s < engine.boot_s
+        age = model.age_s / self.speed if booting else model.age_s
+        began = None if model.state == "created" else now - age
+        ended = now - model.ended_s if model.state == "exited" else None
+        box = Box(
+            model=model,
+            host=self.host,
+            rank=rank,
+            engine=engine,
+            id=hashlib.sha256(seed).hexdigest(),
+            state=model.state,
+            started=began,
+            finished=ended,
+            created=(began or now) - 2,
+            exit_code=model.exit_code,
+        )
+        self.items.append(box)
+
+    def find(self, name: str) -> Box | None:
+        """A container by name or id (or the first digits of one)."""
+        for box in self.items:
+            if name in (box.model.name, box.id) or (len(name) >= 12 and box.id.startswith(name)):
+                return box
+        return None
+
+    def port_of(self, port: int) -> int | None:
+        """Where what this host serves on `port` really listens; None: refused."""
+        for box in self.items:
+            if box.model.port == port and box.state == "running":
+                return box.port
+        return None
+
+    def load(self) -> Load:
+        """What the containers hold and do now."""
+        memory = hbm = loading = 0.0
+        busy = False
+        for box in self.items:
+            if box.state != "running" or box.engine is None:
+                continue
+            share = self.progress(box)
+            memory += box.engine.memory_gib * min(1.0, share * 1.25)
+            hbm += box.engine.hbm_gib * min(1.0, share * 1.25)
+            loading = max(loading, share if share < 1 else 0.0)
+            busy = busy or (share >= 1 and box.fault.get("fault") not in ("idle", "503", "silent"))
+        return Load(memory, hbm, loading, busy)
+
+    def progress(self, box: Box) -> float:
+        """How far a container's boot has come, 0..1."""
+        if box.engine is None or not box.engine.boot_s:
+            return 1.0
+        return min(1.0, (time.monotonic() - box.boot_began) * self.speed / box.engine.boot_s)
+
+    async def start_all(self) -> None:
+        """Start the processes of what the scenario says is running."""
+        for box in self.items:
+            if box.state == "running":
+                await self._spawn(box, box.model.age_s)
+
+    async def start(self, box: Box) -> None:
+        """`docker start`: the engine boots anew."""
+        if box.state == "running":
+            return
+        box.started, box.finished, box.state, box.oom, box.exit_code = time.time(), None, "running", False, 0
+        box.fault = {}
+        await self._spawn(box, 0.0)
+        await self._tell(box, "start")
+
+    async def end(self, box: Box, code: int, *, oom: bool = False) -> None:
+        """The container's process dies by itself or by a signal, with this exit code."""
+        if box.state != "running":
+            return
+        box.ordered, box.oom = code, oom
+        if box.process is None:
+            await self._ended(box)
+            return
+        if oom:
+            await self._tell(box, "oom")
+        if box.process.returncode is None:
+            os.kill(box.process.pid, signal.SIGKILL)
+
+    async def command(self, box: Box, order: dict[str, object]) -> None:
+        """Send a fault to the engine behind a container."""
+        box.fault = order
+        if box.process is not None and box.process.stdin is not None and box.process.returncode is None:
+            box.process.stdin.write(json.dumps(order).encode() + b"\n")
+            await box.process.stdin.drain()
+
+    async def close(self) -> None:
+        """End every process and task; returns when they are gone."""
+        for box in self.items:
+            if box.process is not None and box.process.returncode is None:
+                os.kill(box.process.pid, signal.SIGKILL)
+        tasks = [task for box in self.items for task in box.tasks]
+        for box in self.items:
+            if box.process is not None:
+                await box.process.wait()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _spawn(self, box: Box, age: float) -> None:
+        engine = box.engine
+        if engine is None:
+            return
+        booting = age < engine.boot_s
+        boot = engine.boot_s / self.speed
+        shown_age = age / self.speed if booting else age
+        box.boot_began = time.monotonic() - (shown_age if booting else boot)
+        read, write = os.pipe()
+        try:
+            box.process = await asyncio.create_subprocess_exec(
+                *engine_command(engine, box.rank, boot, shown_age, write),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+                pass_fds=(write,),
+                start_new_session=True,
+            )
+        except BaseException:
+            os.close(read)
+            raise
+        finally:
+            os.close(write)
+        self._keep(box, self._listen(box, read))
+        self._keep(box, self._watch(box, box.process))
+
+    def _keep(self, box: Box, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        box.tasks.add(task)
+        task.add_done_callback(box.tasks.discard)
+
+    async def _listen(self, box: Box, read: int) -> None:
+        """The engine writes its port once it listens; the pipe closes when it does or dies."""
+        reader = asyncio.StreamReader()
+        with os.fdopen(read, "rb") as pipe:
+            transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+                lambda: asyncio.StreamReaderProtocol(reader), pipe
+            )
+            try:
+                line = await reader.readline()
+            finally:
+                transport.close()
+        if line.strip().isdigit():
+            box.port = int(line)
+
+    async def _watch(self, box: Box, process: asyncio.subprocess.Process) -> None:
+        """Keep the log until the process ends, then say so."""
+        assert process.stderr is not None
+        while line := await _line(process.stderr):
+            box.lines += 1
+            box.log.append(LogEntry(box.lines, time.time_ns(), 2, line))
+            async with self.news:
+                self.news.notify_all()
+        code = await process.wait()
+        await self._ended(box, code if code >= 0 else 128 - code)
+
+    async def _ended(self, box: Box, code: int = 0) -> None:
+        box.exit_code = code if box.ordered is None else box.ordered
+        box.port, box.process, box.ordered = None, None, None
+        box.state, box.finished = "exited", time.time()
+        await self._tell(box, "die", exitCode=str(box.exit_code))
+
+    async def _tell(self, box: Box, action: str, **attributes: str) -> None:
+        now = time.time_ns()
+        actor = {"name": box.model.name, "image": box.model.image, **box.model.labels, **attributes}
+        event: dict[str, object] = {
+            "status": action,
+            "id": box.id,
+            "from": box.model.image,
+            "Type": "container",
+            "Action": action,
+            "Actor": {"ID": box.id, "Attributes": actor},
+            "scope": "local",
+            "time": now // 1_000_000_000,
+            "timeNano": now,
+        }
+        async with self.news:
+            self.events.append(event)
+            self.happened += 1
+            self.news.notify_all()
+
+
+async def _line(reader: asyncio.StreamReader) -> bytes:
+    """One line, newline included; an overlong one comes in parts, as Docker's log driver splits it."""
+    try:
+        return await reader.readuntil(b"\n")
+    except asyncio.IncompleteReadError as error:
+        return error.partial
+    except asyncio.LimitOverrunError as error:
+        return await reader.readexactly(error.consumed)
+
+
+def engine_command(engine: EngineModel, rank: int, boot: float, age: float, announce: int) -> list[str]:
+    """The command line of one engine process. `boot` and `age` are real seconds."""
+    options: dict[str, object] = {
+        "kind": engine.kind,
+        "announce-fd": announce,
+        "model": engine.model,
+        "model-path": engine.model_path,
+        "rank": rank,
+        "tps": engine.tps,
+        "prefill-tps": engine.prefill_tps,
+        "pool": engine.pool,
+        "kv": engine.kv,
+        "running": engine.running,
+        "waiting": engine.waiting,
+        "context": engine.context,
+        "drafts": engine.drafts,
+        "accepted": engine.accepted,
+        "hit-rate": engine.hit_rate,
+        "ttft": engine.ttft,
+        "length": engine.length,
+        "boot": boot,
+        "boot-shown": engine.boot_s,
+        "age": age,
+        "log-every": engine.log_every,
+    }
+    words = [sys.executable, "-I", "-S", str(ENGINE), "--control"]
+    return words + [f"--{key}={value}" for key, value in options.items()]

@@ -1,0 +1,210 @@
+"""`Rehearsal`: the embedded fleet as the console sees it, in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import sys
+from collections import deque
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import console
+from console.fleet.inventory import Fleet
+from console.rehearsal.scenario import FAULT, Fault, Scenario, load_scenario
+
+START_LIMIT = 30.0
+ANSWER_LIMIT = 15.0
+END_LIMIT = 8.0
+USER = "ops"
+
+
+class RehearsalError(Exception):
+    """The embedded fleet did not start, or would not do what it was asked."""
+
+
+class Rehearsal:
+    """`async with Rehearsal("spark4") as r:` starts the fleet; leaving ends it and leaves nothing behind.
+
+    `r.fleet` is what the operator would have written, `r.overrides` the asyncssh arguments of each host. Rates stay
+    true to the scenario whatever `speed` is; boots and the timeline run `speed` times as fast, and so do the usual
+    boot times that the fleet states. Raises ScenarioError, RehearsalError.
+    """
+
+    def __init__(self, scenario: Scenario | str | Path = "spark4", speed: float = 1.0) -> None:
+        self.scenario = scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
+        if not 0.01 <= speed <= 1000:
+            raise RehearsalError(f"clock factor {speed:g}: must be between 0.01 and 1000")
+        self.speed = speed
+        self.fleet = _scaled(self.scenario.fleet, speed)
+        self.overrides: dict[str, dict[str, Any]] = {}
+        self.root: Path | None = None
+        """Where the simulated files of each host lie, while it runs."""
+        self._process: asyncio.subprocess.Process | None = None
+        self._said: deque[str] = deque(maxlen=40)
+        self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._orders = 0
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        try:
+            async with asyncio.timeout(START_LIMIT):
+                await self._start()
+        except TimeoutError:
+            await self._end()
+            raise RehearsalError(f"the embedded fleet did not start within {START_LIMIT:.0f} s; {self.said}") from None
+        except BaseException:
+            await self._end()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._end()
+
+    @property
+    def pid(self) -> int:
+        """The process that plays the fleet; 0 while there is none."""
+        return self._process.pid if self._process is not None else 0
+
+    @property
+    def said(self) -> str:
+        """The last words that process wrote to stderr."""
+        return "\n".join(self._said) or "it said nothing"
+
+    async def inject(self, kind: str, **fields: Any) -> Fault:
+        """Make a fault happen now, for example `inject("engine", lane="dsv41", fault="hang")`. Returns it.
+
+        Kinds and fields are those of a scenario's [[faults]]; times are ignored. Raises RehearsalError.
+        """
+        try:
+            fault = FAULT.validate_python({"kind": kind, **fields})
+        except ValueError as error:
+            raise RehearsalError(str(error)) from error
+        await self._order({"fault": fault.model_dump()})
+        return fault
+
+    async def truth(self, lane: str) -> dict[str, Any]:
+        """What the lane's engine knows about itself: counters, rates, requests. Raises RehearsalError if it is down."""
+        answer: dict[str, Any] = (await self._order({"truth": lane}))["truth"]
+        return answer
+
+    async def _start(self) -> None:
+        import asyncssh  # 0.2 s: only who rehearses pays for it
+
+        key = asyncssh.generate_private_key("ssh-ed25519")
+        places = [str(Path(console.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",
+            "-m",
+            "console.rehearsal.server",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))},
+            start_new_session=True,  # a ctrl+c or a closed terminal is the console's to answer
+            limit=1 << 20,
+        )
+        self._tasks.append(asyncio.create_task(self._listen(self._process)))
+        scenario = self.scenario.model_dump(mode="json")
+        await self._send({"scenario": scenario, "speed": self.speed, "client_key": key.export_public_key().decode()})
+        assert self._process.stdout is not None
+        line = await self._process.stdout.readline()
+        if not line:
+            await self._process.wait()
+            await asyncio.gather(*self._tasks)
+            raise RehearsalError(f"the embedded fleet did not start: {self.said}")
+        ready = json.loads(line)
+        self.root = Path(ready["root"])
+        self.overrides = {name: _override(place, key) for name, place in ready["hosts"].items()}
+        self._tasks.append(asyncio.create_task(self._take_answers(self._process)))
+
+    async def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            assert process.stdin is not None
+            process.stdin.close()
+            for act in (process.terminate, process.kill, None):
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(END_LIMIT):
+                        await process.wait()
+                        break
+                if act is not None:
+                    with contextlib.suppress(ProcessLookupError):
+                        act()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        self.overrides = {}
+        if self.root is not None:
+            await asyncio.to_thread(shutil.rmtree, self.root, ignore_errors=True)
+            self.root = None
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        if self._process is None or self._process.stdin is None:
+            raise RehearsalError("the embedded fleet does not run")
+        try:
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            await self._process.stdin.drain()
+        except ConnectionError:
+            raise RehearsalError(f"the embedded fleet ended: {self.said}") from None
+
+    async def _order(self, order: dict[str, Any]) -> dict[str, Any]:
+        self._orders += 1
+        number = self._orders
+        answer = self._answers[number] = asyncio.get_running_loop().create_future()
+        try:
+            await self._send({"id": number, **order})
+            async with asyncio.timeout(ANSWER_LIMIT):
+                said: dict[str, Any] = await answer
+        except TimeoutError:
+            raise RehearsalError(f"no answer from the embedded fleet within {ANSWER_LIMIT:.0f} s") from None
+        finally:
+            self._answers.pop(number, None)
+        if "error" in said:
+            raise RehearsalError(str(said["error"]))
+        return said
+
+    async def _take_answers(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        while line := await process.stdout.readline():
+            said = json.loads(line)
+            waiting = self._answers.get(said.get("id"))
+            if waiting is not None and not waiting.done():
+                waiting.set_result(said)
+        for waiting in self._answers.values():
+            if not waiting.done():
+                waiting.set_exception(RehearsalError(f"the embedded fleet ended: {self.said}"))
+
+    async def _listen(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stderr is not None
+        while line := await process.stderr.readline():
+            self._said.append(line.decode("utf-8", "replace").rstrip())
+
+
+def _override(place: dict[str, Any], key: Any) -> dict[str, Any]:
+    port = int(place["port"])
+    return {
+        "host": "127.0.0.1",
+        "port": port,
+        "username": USER,
+        "client_keys": [key],
+        "agent_path": None,
+        "known_hosts": f"[127.0.0.1]:{port} {place['key']}\n".encode(),
+        "config": None,
+    }
+
+
+def _scaled(fleet: Fleet, speed: float) -> Fleet:
+    lanes = {
+        name: lane.model_copy(update={"usual_boot_s": lane.usual_boot_s / speed}) if lane.usual_boot_s else lane
+        for name, lane in fleet.lanes.items()
+    }
+    return fleet.model_copy(update={"lanes": lanes, "rehearsal": True})

@@ -1,0 +1,344 @@
+"""Scenario files of the embedded fleet: machines, engines, containers and the faults that befall them.
+
+A scenario is TOML. `extends = "spark4"` starts from another scenario: tables are merged key by key (this file's keys
+stand first), lists are replaced.
+
+    title, summary          words for the operator
+    [fleet]                 what an operator would write in fleet.toml; `ssh` of each host is filled in
+    [machines.HOST]         memory, NUMA and GPU of one host; `like = "TEMPLATE"` starts from [templates.TEMPLATE]
+    [engines.LANE]          the engine's truth: rates, pool, speculation, boot time
+    [containers.ANY]        one container on each of `hosts`; with `engine` a real process serves behind it
+    [[faults]]              kind = host | engine | container | memory, `at` seconds, optional `until`
+
+Seconds are scenario seconds: with a clock factor N, `at`, `until`, `over` and boots run N times as fast. Tokens a
+second, log lines a second and the ages of what was already up at the start are not scaled: the console measures them
+with its own clock.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from console.fleet import inventory
+from console.fleet.inventory import Fleet, Name
+from console.rehearsal.engine import FAULTS
+
+SHIPPED = resources.files("console.rehearsal") / "scenarios"
+Seconds = Annotated[float, Field(ge=0)]
+Gib = Annotated[float, Field(ge=0, le=16384)]
+
+
+class ScenarioError(Exception):
+    """A scenario that cannot be used: names the file, the key and the fix."""
+
+    def __init__(self, file: Path | str, problems: list[str]) -> None:
+        super().__init__("\n".join(f"{file}: {problem}" for problem in problems))
+        self.file = str(file)
+        self.problems = tuple(problems)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Gpu(_Strict):
+    """One GPU as nvidia-smi shows it; without memory figures it is a unified-memory one."""
+
+    name: str
+    memory_mib: int | None = None
+    busy: float = 0.0
+    """Percent while an engine works."""
+    celsius: float = 45.0
+    watts: float = 12.0
+    limit_w: float | None = None
+    mhz: float = 2411.0
+    driver: str = "580.173.02"
+
+
+class Machine(_Strict):
+    """One host's hardware and what its memory holds besides engines."""
+
+    total_gib: Gib
+    system_gib: Gib = 5.5
+    """Used by everything that is no engine."""
+    cached_gib: Gib = 7.4
+    growth_mib_s: float = Field(default=0.0, ge=0)
+    """Page cache grows so fast; it is dropped again after `growth_span_gib`."""
+    growth_span_gib: Gib = 1.5
+    swap_gib: Gib = 0.0
+    hbm_gib: Gib = 0.0
+    """Device memory that shows as a NUMA node without CPUs; 0: none."""
+    cpus: int = Field(default=20, ge=1, le=4096)
+    kernel: str = "6.17.0-1031-nvidia"
+    page_size: int = 4096
+    gpus: tuple[Gpu, ...] = ()
+
+
+class EngineModel(_Strict):
+    """What one engine truly does; the options of `engine.py`."""
+
+    kind: Literal["sglang", "vllm"]
+    model: str
+    model_path: str = "/model"
+    tps: float = Field(gt=0)
+    prefill_tps: float = Field(default=0.0, ge=0)
+    pool: int = Field(gt=0)
+    kv: float = Field(ge=0, le=1)
+    running: int = Field(default=1, ge=0)
+    waiting: int = Field(default=0, ge=0)
+    context: int = Field(default=524288, gt=0)
+    drafts: int = Field(default=0, ge=0, le=64)
+    accepted: float = Field(default=0.0, ge=0)
+    hit_rate: float = Field(default=0.4, ge=0, lt=1)
+    ttft: float = Field(default=1.2, gt=0)
+    length: int = Field(default=900, gt=0)
+    boot_s: Seconds = 575.0
+    memory_gib: Gib = 90.0
+    """Host memory of one rank once it is loaded."""
+    hbm_gib: Gib = 0.0
+    log_every: float = Field(default=2.0, ge=0.1)
+
+
+class ContainerModel(_Strict):
+    """One container on each of `hosts`, in rank order."""
+
+    name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9_.-]+$")]
+    hosts: tuple[Name, ...] = Field(min_length=1)
+    image: str
+    engine: str = ""
+    """Key of [engines]; empty: no process behind it."""
+    state: Literal["running", "exited", "created"] = "running"
+    age_s: Seconds = 273600.0
+    """Since its start, at the start of the rehearsal; less than the engine's boot_s: it is still booting."""
+    ended_s: Seconds = 0.0
+    """Since it exited."""
+    exit_code: int = 0
+    port: int = Field(default=0, ge=0, le=65535)
+    restart: Literal["no", "always", "unless-stopped", "on-failure"] = "no"
+    mounts: tuple[str, ...] = ()
+    """`source:target` or `source:target:ro`."""
+    args: tuple[str, ...] = ()
+    """`{rank}` stands for the rank."""
+    labels: dict[str, str] = Field(default_factory=dict)
+
+
+class _Timed(_Strict):
+    at: Seconds = 0.0
+    until: Seconds | None = None
+
+
+class HostFault(_Timed):
+    """A host: `silent` swallows every packet (power, cable), `refused` resets and refuses, `open` is well again."""
+
+    kind: Literal["host"]
+    host: Name
+    mode: Literal["silent", "refused", "open"] = "silent"
+
+
+class EngineFault(_Timed):
+    """One of the engine's own faults, on the lane's head."""
+
+    kind: Literal["engine"]
+    lane: Name
+    fault: Literal[FAULTS]  # type: ignore[valid-type]
+    seconds: Seconds = 3.0
+
+
+class ContainerFault(_Timed):
+    """A container dies (`exit`) or is started again (`start`, boots anew)."""
+
+    kind: Literal["container"]
+    host: Name
+    name: str
+    action: Literal["exit", "start"] = "exit"
+    code: int = Field(default=137, ge=0, le=255)
+    oom: bool = False
+
+
+class MemoryFault(_Timed):
+    """A host's free memory and page cache move to these figures in `over` seconds; without figures: back to normal."""
+
+    kind: Literal["memory"]
+    host: Name
+    free_gib: Gib | None = None
+    cached_gib: Gib | None = None
+    over: Seconds = 20.0
+
+
+Fault = Annotated[HostFault | EngineFault | ContainerFault | MemoryFault, Field(discriminator="kind")]
+FAULT: TypeAdapter[Fault] = TypeAdapter(Fault)
+
+
+def undone(fault: Fault) -> Fault:
+    """What ends `fault`."""
+    plain = {"at": 0.0, "until": None}
+    if isinstance(fault, HostFault):
+        return fault.model_copy(update={**plain, "mode": "open"})
+    if isinstance(fault, EngineFault):
+        return fault.model_copy(update={**plain, "fault": "none"})
+    if isinstance(fault, ContainerFault):
+        return fault.model_copy(update={**plain, "action": "start" if fault.action == "exit" else "exit"})
+    return fault.model_copy(update={**plain, "free_gib": None, "cached_gib": None})
+
+
+class Scenario(_Strict):
+    """One embedded fleet and its story."""
+
+    name: str
+    title: str
+    summary: str = ""
+    fleet: Fleet
+    machines: dict[Name, Machine]
+    engines: dict[str, EngineModel] = Field(default_factory=dict)
+    containers: dict[str, ContainerModel] = Field(default_factory=dict)
+    faults: tuple[Fault, ...] = ()
+
+
+def list_scenarios() -> dict[str, str]:
+    """Names of the shipped scenarios and their titles, `spark4` first."""
+    names = sorted(
+        (item.name.removesuffix(".toml") for item in SHIPPED.iterdir() if item.name.endswith(".toml")),
+        key=lambda name: (name != "spark4", name),
+    )
+    return {name: str(_merged(name)[1].get("title", "")) for name in names}
+
+
+def load_scenario(name: str | Path) -> Scenario:
+    """A shipped scenario by name, or a file by path (anything with a slash or .toml). Raises ScenarioError."""
+    file, raw = _merged(name)
+    return parse_scenario(raw, file, Path(str(name)).stem)
+
+
+def parse_scenario(raw: Mapping[str, Any], file: Path | str, name: str) -> Scenario:
+    """Check what a scenario says. Raises ScenarioError."""
+    data = {key: value for key, value in raw.items() if key not in ("templates", "extends")}
+    data["name"] = name
+    data["machines"] = _machines(raw, file)
+    fleet = dict(_table(data.pop("fleet", {}), "fleet", file))
+    hosts = _table(fleet.get("hosts", {}), "fleet.hosts", file)
+    fleet["hosts"] = {host: {"ssh": host, **_table(keys, f"fleet.hosts.{host}", file)} for host, keys in hosts.items()}
+    try:
+        data["fleet"] = inventory.build({**fleet, "rehearsal": True}, file)
+    except inventory.FleetError as error:
+        raise ScenarioError(file, [f"fleet.{problem}" for problem in error.problems]) from error
+    try:
+        scenario = Scenario.model_validate(data)
+    except ValidationError as error:
+        raise ScenarioError(file, [_explain(item) for item in error.errors()]) from error
+    if problems := _cross_check(scenario):
+        raise ScenarioError(file, problems)
+    return scenario
+
+
+def _machines(raw: Mapping[str, Any], file: Path | str) -> dict[str, Any]:
+    templates = _table(raw.get("templates", {}), "templates", file)
+    machines: dict[str, Any] = {}
+    for host, keys in _table(raw.get("machines", {}), "machines", file).items():
+        own = dict(_table(keys, f"machines.{host}", file))
+        like = own.pop("like", None)
+        if like is not None and like not in templates:
+            raise ScenarioError(file, [f"machines.{host}.like: no [templates.{like}]{_suggest(str(like), templates)}"])
+        machines[host] = _merge(templates[like], own) if like else own
+    return machines
+
+
+def _merged(name: str | Path, seen: tuple[str, ...] = ()) -> tuple[Path | str, dict[str, Any]]:
+    text = str(name)
+    file: Path | str = text
+    if "/" in text or text.endswith(".toml"):
+        source: Any = Path(text)
+    else:
+        source, file = SHIPPED / f"{text}.toml", f"{text}.toml"
+    try:
+        raw = tomllib.loads(source.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        known = [item.name.removesuffix(".toml") for item in SHIPPED.iterdir() if item.name.endswith(".toml")]
+        raise ScenarioError(file, [f"no such scenario{_suggest(text, known)}"]) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScenarioError(file, [f"cannot be read: {error}"]) from error
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError(file, [f"not valid TOML: {error}"]) from error
+    base = raw.get("extends")
+    if base is None:
+        return file, raw
+    if not isinstance(base, str) or base in seen or len(seen) > 8:
+        raise ScenarioError(file, ["extends: must name another scenario, without a circle"])
+    return file, _merge(_merged(base, (*seen, base))[1], raw)
+
+
+def _merge(base: Any, over: Any) -> Any:
+    if not isinstance(base, dict) or not isinstance(over, dict):
+        return over
+    both = {key: _merge(base[key], value) if key in base else value for key, value in over.items()}
+    return both | {key: value for key, value in base.items() if key not in over}
+
+
+def _table(value: object, key: str, file: Path | str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ScenarioError(file, [f"{key}: must be a table (got {str(value)[:40]!r})"])
+    return value
+
+
+def _cross_check(scenario: Scenario) -> list[str]:
+    hosts = list(scenario.fleet.hosts)
+    problems = [
+        f"machines.{host}: missing; every host of the fleet needs one"
+        for host in hosts
+        if host not in scenario.machines
+    ]
+    problems += [
+        f"machines.{host}: no such host{_suggest(host, hosts)}" for host in scenario.machines if host not in hosts
+    ]
+    for key, container in scenario.containers.items():
+        where = f"containers.{key}"
+        problems += [
+            f"{where}.hosts: no host {host!r}{_suggest(host, hosts)}" for host in container.hosts if host not in hosts
+        ]
+        if container.engine and container.engine not in scenario.engines:
+            problems.append(
+                f"{where}.engine: no [engines.{container.engine}]{_suggest(container.engine, scenario.engines)}"
+            )
+        if container.engine and not container.port:
+            problems.append(f"{where}.port: missing; an engine needs the port it serves")
+    for index, fault in enumerate(scenario.faults):
+        problems += [f"faults.{index}.{problem}" for problem in check_fault(scenario, fault)]
+    return problems
+
+
+def check_fault(scenario: Scenario, fault: Fault) -> list[str]:
+    """What is wrong with a fault in this scenario: `key: words`."""
+    problems: list[str] = []
+    if fault.until is not None and fault.until <= fault.at:
+        problems.append("until: must be later than `at`")
+    if isinstance(fault, EngineFault):
+        if fault.lane not in scenario.fleet.lanes:
+            problems.append(f"lane: no lane {fault.lane!r}{_suggest(fault.lane, scenario.fleet.lanes)}")
+    elif fault.host not in scenario.fleet.hosts:
+        problems.append(f"host: no host {fault.host!r}{_suggest(fault.host, scenario.fleet.hosts)}")
+    elif isinstance(fault, ContainerFault):
+        names = [c.name for c in scenario.containers.values() if fault.host in c.hosts]
+        if fault.name not in names:
+            problems.append(f"name: no container {fault.name!r} on {fault.host}{_suggest(fault.name, names)}")
+    return problems
+
+
+def _suggest(word: str, known: Any) -> str:
+    names = list(known)
+    close = difflib.get_close_matches(word, names, n=1)
+    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(names)}"
+
+
+def _explain(item: Any) -> str:
+    where = ".".join(str(part) for part in item["loc"]) or "(top level)"
+    if item["type"] == "extra_forbidden":
+        return f"{where}: unknown key; remove it"
+    if item["type"] == "missing":
+        return f"{where}: missing; add it"
+    return f"{where}: {str(item['msg']).removeprefix('Value error, ')} (got {str(item['input'])[:80]!r})"

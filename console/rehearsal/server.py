@@ -1,0 +1,273 @@
+"""The embedded fleet's own process: ssh servers, engines, simulated files and the scenario's timeline.
+
+Started by `Rehearsal` as `python -m console.rehearsal.server`. It speaks JSON lines: on stdin first what to play, then
+orders; on stdout first where everything is, then one answer an order. It ends, and cleans up, when stdin ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+
+from console.rehearsal.boxes import Box, Boxes
+from console.rehearsal.machine import SimulatedMachine
+from console.rehearsal.scenario import (
+    FAULT,
+    ContainerFault,
+    EngineFault,
+    Fault,
+    HostFault,
+    MemoryFault,
+    Scenario,
+    check_fault,
+    undone,
+)
+from console.rehearsal.sshd import RehearsalHost
+
+PREFIX = "laneswap-rehearsal-"
+TICK = 1.0
+CLOSE_LIMIT = 5.0
+PR_SET_PDEATHSIG = 1
+ORDER_LIMIT = 1 << 20
+
+
+class RehearsalFleet:
+    """Every host of one scenario, played at a clock factor."""
+
+    def __init__(self, scenario: Scenario, speed: float, root: Path, client_key: asyncssh.SSHKey) -> None:
+        self.scenario, self.speed, self.root = scenario, speed, root
+        self.began = time.monotonic()
+        self.hosts: dict[str, RehearsalHost] = {}
+        self.machines: dict[str, SimulatedMachine] = {}
+        self.boxes: dict[str, Boxes] = {}
+        for name in scenario.fleet.hosts:
+            place = root / name
+            place.mkdir(mode=0o700)
+            self.machines[name] = SimulatedMachine(place, name, scenario.machines[name])
+            self.boxes[name] = Boxes(name, speed)
+            self.hosts[name] = RehearsalHost(name, place, self.boxes[name], client_key)
+        now = time.time()
+        for model in scenario.containers.values():
+            engine = scenario.engines.get(model.engine) if model.state == "running" else None
+            for rank, host in enumerate(model.hosts):
+                self.boxes[host].add(model, rank, scenario.engines.get(model.engine) or engine, now)
+
+    @property
+    def clock(self) -> float:
+        """Scenario seconds since the start."""
+        return (time.monotonic() - self.began) * self.speed
+
+    async def start(self) -> None:
+        """Everything up: files written, engines started, ports open."""
+        for machine in self.machines.values():
+            machine.install()
+        await asyncio.gather(*(boxes.start_all() for boxes in self.boxes.values()))
+        self.step()
+        for host in self.hosts.values():
+            await host.start()
+
+    def addresses(self) -> dict[str, dict[str, object]]:
+        """Port and public host key of each host."""
+        return {
+            name: {"port": host.gate.port, "key": host.key.export_public_key().decode().strip()}
+            for name, host in self.hosts.items()
+        }
+
+    def step(self) -> None:
+        """Write every machine's files as they stand now."""
+        for name, machine in self.machines.items():
+            machine.step(self.clock, self.boxes[name].load())
+
+    async def tick(self) -> None:
+        """Step for ever, once a second."""
+        while True:
+            await asyncio.sleep(TICK)
+            self.step()
+
+    async def play(self) -> None:
+        """Carry out the scenario's faults, each in its time."""
+        story: list[tuple[float, int, Fault]] = []
+        for number, fault in enumerate(self.scenario.faults):
+            story.append((fault.at, number, fault))
+            if fault.until is not None:
+                story.append((fault.until, number, undone(fault)))
+        for at, _, fault in sorted(story, key=lambda item: item[:2]):
+            await asyncio.sleep(max(0.0, (at - self.clock) / self.speed))
+            await self.inject(fault)
+
+    async def inject(self, fault: Fault) -> None:
+        """Carry out one fault now, whatever its times say. Raises ValueError for one that does not fit the fleet."""
+        if problems := check_fault(self.scenario, fault):
+            raise ValueError("; ".join(problems))
+        if isinstance(fault, HostFault):
+            await self.hosts[fault.host].gate.set_mode(fault.mode)
+        elif isinstance(fault, EngineFault):
+            box = self.head(fault.lane)
+            await self.boxes[box.host].command(box, {"fault": fault.fault, "seconds": fault.seconds})
+        elif isinstance(fault, ContainerFault):
+            await self._container(fault)
+        elif isinstance(fault, MemoryFault):
+            self.machines[fault.host].set_fault(fault, self.clock)
+            self.step()
+
+    async def _container(self, fault: ContainerFault) -> None:
+        boxes = self.boxes[fault.host]
+        box = boxes.find(fault.name)
+        if box is None:
+            raise ValueError(f"no container {fault.name!r} on {fault.host}")
+        if fault.action == "start":
+            await boxes.start(box)
+        else:
+            await boxes.end(box, fault.code, oom=fault.oom)
+
+    def head(self, lane: str) -> Box:
+        """The container that serves the lane's port on its head. Raises ValueError if there is none."""
+        wanted = self.scenario.fleet.lanes[lane]
+        for box in self.boxes[wanted.head].items:
+            if box.model.port == wanted.port and box.engine is not None:
+                return box
+        raise ValueError(f"lane {lane!r} has no engine in this scenario")
+
+    async def truth(self, lane: str) -> object:
+        """What the lane's engine knows about itself. Raises OSError while it does not listen."""
+        port = self.head(lane).port
+        if port is None:
+            raise ConnectionRefusedError(f"the engine of {lane} does not listen")
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        try:
+            writer.write(b"GET /__truth HTTP/1.1\r\nHost: rehearsal\r\nConnection: close\r\n\r\n")
+            async with asyncio.timeout(CLOSE_LIMIT):
+                _, _, body = (await reader.read()).partition(b"\r\n\r\n")
+        finally:
+            writer.close()
+        answer: object = json.loads(body)
+        return answer
+
+    async def close(self) -> None:
+        """Everything down; returns when processes and connections are gone."""
+        await asyncio.gather(*(host.close() for host in self.hosts.values()))
+        await asyncio.gather(*(boxes.close() for boxes in self.boxes.values()))
+
+
+def die_with_parent() -> None:
+    """Linux: SIGTERM when the starting process dies, in case another process still holds our stdin open."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def make_root() -> tuple[Path, int]:
+    """A fresh private folder, and the lock that says it is in use. Folders of the killed are removed on the way."""
+    sweep()
+    root = Path(tempfile.mkdtemp(prefix=PREFIX))
+    return root, _locked(root)
+
+
+def sweep() -> None:
+    """Remove folders of ours whose process was killed before it could: nobody holds their lock."""
+    for old in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if old.stat().st_uid == os.getuid() and not old.is_symlink() and time.time() - old.stat().st_mtime > 60:
+                os.close(_locked(old))
+                shutil.rmtree(old, ignore_errors=True)
+
+
+def _locked(root: Path) -> int:
+    handle = os.open(root / ".lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def say(message: dict[str, object]) -> None:
+    """One JSON line to the starting process."""
+    with contextlib.suppress(BrokenPipeError):
+        os.write(1, json.dumps(message).encode() + b"\n")
+
+
+async def obey(fleet: RehearsalFleet, stdin: asyncio.StreamReader) -> None:
+    """Carry out orders until stdin ends."""
+    while line := await stdin.readline():
+        order: dict[str, Any] = json.loads(line)
+        answer: dict[str, object] = {"id": order.get("id")}
+        try:
+            if "fault" in order:
+                await fleet.inject(FAULT.validate_python(order["fault"]))
+            if "truth" in order:
+                answer["truth"] = await fleet.truth(str(order["truth"]))
+        except (ValueError, OSError, KeyError, TimeoutError) as error:
+            answer["error"] = str(error) or type(error).__name__
+        say(answer)
+
+
+async def serve() -> None:
+    """Read what to play, play it until told to end, clean up."""
+    loop = asyncio.get_running_loop()
+    stdin = asyncio.StreamReader(limit=ORDER_LIMIT)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stdin), sys.stdin)
+    first = await stdin.readline()
+    if not first:
+        return
+    start = json.loads(first)
+    scenario = Scenario.model_validate(start["scenario"])
+    root, _lock = make_root()
+    main = asyncio.current_task()
+    assert main is not None
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, main.cancel)
+    loop.add_signal_handler(signal.SIGINT, lambda: None)  # ctrl+c is the starting process's business
+    try:
+        fleet = RehearsalFleet(scenario, float(start["speed"]), root, asyncssh.import_public_key(start["client_key"]))
+        try:
+            await fleet.start()
+            say({"hosts": fleet.addresses(), "root": str(root)})
+            await _until_told(fleet, stdin)
+        finally:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_LIMIT):
+                    await fleet.close()
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+async def _until_told(fleet: RehearsalFleet, stdin: asyncio.StreamReader) -> None:
+    work = [asyncio.create_task(one) for one in (obey(fleet, stdin), fleet.tick(), _play_and_wait(fleet))]
+    try:
+        done, _ = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in work:
+            task.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
+
+
+async def _play_and_wait(fleet: RehearsalFleet) -> None:
+    await fleet.play()
+    await asyncio.Event().wait()
+
+
+def main() -> None:
+    """Entry point of the process."""
+    die_with_parent()
+    with contextlib.suppress(asyncio.CancelledError):
+        asyncio.run(serve())
+
+
+if __name__ == "__main__":
+    main()
