@@ -7,6 +7,7 @@ from screens.base import bindings_for
 from screens.explaining import PANES, explain
 from screens.framed import PANE_NUMBERS
 from screens.reader import ReadingScreen, Text, table_rows, wrapped
+from widgets.ages import AgeMark
 from widgets.glance import Glance
 from widgets.ink import BOLD, DIM, LABEL
 from widgets.sheet import Title
@@ -35,7 +36,7 @@ class ExplainScreen(ReadingScreen, inherit_bindings=False):
                 cells = ((_NAME, fact.name, DIM), (_VALUE, fact.value, BOLD))
                 rows += table_rows(cells, _HOW, fact.how, width - 4)
             rows.append(())
-        return Title(0, "explain", note=f"{number} {PANES.get(number, '')}, Esc goes back"), rows
+        return Title(0, "explain", AgeMark("", DIM), f"{number} {PANES.get(number, '')}, Esc goes back"), rows
 
     def _number(self, glance: Glance) -> int:
         if self._pane.isdigit():

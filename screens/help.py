@@ -5,6 +5,7 @@ from __future__ import annotations
 from console.actions.catalog import ACTIONS, Action, Group, Place, Scope
 from screens.base import bindings_for
 from screens.reader import ReadingScreen, Text, table_rows
+from widgets.ages import AgeMark
 from widgets.glance import Glance
 from widgets.ink import BOLD, DIM, LABEL, STRONG, TEXT
 from widgets.sheet import Title
@@ -17,8 +18,9 @@ _HEADINGS = {
     Group.CONSOLE: "The console",
     Group.GUARDED: "Guarded: capital letters, which nothing else may use",
 }
-_KEYS, _TITLE, _HELP = 0, 13, 37
-"""Columns."""
+_TITLE, _HELP = 13, 37
+"""Columns; the title stands alone only where there is room for three."""
+_ROOMY = 100
 
 
 class HelpScreen(ReadingScreen, inherit_bindings=False):
@@ -29,7 +31,7 @@ class HelpScreen(ReadingScreen, inherit_bindings=False):
 
     def body(self, glance: Glance, width: int) -> tuple[Title, list[Text]]:
         """The table in the words of the table."""
-        return Title(0, "help", note="Esc goes back"), help_rows(width - 4)
+        return Title(0, "help", AgeMark("", DIM), "Esc goes back"), help_rows(width - 4)
 
 
 def help_rows(width: int) -> list[Text]:
@@ -45,8 +47,10 @@ def help_rows(width: int) -> list[Text]:
 
 def _action_rows(action: Action, width: int) -> list[Text]:
     keys = " ".join(_key(key) for key in action.keys) if action.id != "focus" else "1-9"
-    cells = [(_KEYS, keys, BOLD if action.scope is Scope.SAFE else STRONG), (_TITLE, action.title, TEXT)]
-    return table_rows(tuple(cells), _HELP, _words(action), width)
+    key = (0, keys, BOLD if action.scope is Scope.SAFE else STRONG)
+    if width < _ROOMY:
+        return table_rows((key,), _TITLE, f"{action.title}: {_words(action)}", width)
+    return table_rows((key, (_TITLE, action.title, TEXT)), _HELP, _words(action), width)
 
 
 def _words(action: Action) -> str:

@@ -9,6 +9,7 @@ from console.snapshot import LogLine, LogView
 from screens.base import bindings_for
 from screens.reader import ReadingScreen, Text
 from widgets import format as fmt
+from widgets.ages import AgeMark
 from widgets.glance import Glance
 from widgets.ink import BOLD, DIM, TEXT, Ink
 from widgets.sheet import Title
@@ -48,7 +49,7 @@ class LogsScreen(ReadingScreen, inherit_bindings=False):
             self.reader.first = len(rows)
         if not rows:
             rows = [((0, _why_empty(log), DIM),)]
-        return Title(0, "log", note=self._note(log)), rows
+        return Title(0, "log", AgeMark("", DIM), self._note(log)), rows
 
     def _lines(self, log: LogView | None) -> tuple[LogLine, ...]:
         if self._held is not None:

@@ -415,6 +415,8 @@ def key_line(place: Place) -> tuple[Action, ...]:
     """The safe actions that a screen's key line names, most used first."""
     rank = {ident: n for n, ident in enumerate(_KEY_LINE_ORDER)}
     chosen = [a for a in available(place) if a.key_line and a.scope is Scope.SAFE]
+    if place is not Place.DASHBOARD:
+        chosen += [BY_ID["back"], BY_ID["page-down"]]
     return tuple(sorted(chosen, key=lambda a: rank.get(a.id, len(rank))))
 
 
@@ -424,7 +426,7 @@ def guarded() -> tuple[Action, ...]:
 
 
 _KEY_LINE_ORDER = (
-    *("help", "command", "filter", "focus", "zoom", "logs", "follow", "next-host", "next-match"),
+    *("back", "help", "command", "filter", "focus", "zoom", "logs", "follow", "next-host", "next-match", "page-down"),
     *("pause", "acknowledge", "explain", "next-lane", "quit"),
 )
 
