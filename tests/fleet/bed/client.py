@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import select
@@ -20,6 +21,8 @@ from bed.system import BedError, run
 
 BRING_UP_LIMIT = 900.0
 """Seconds for everything, the base built from Debian packages included."""
+STANDING = ("sshd: ", "/lib/systemd/systemd --user", "(sd-pam)", "/usr/bin/dbus-daemon")
+"""What an account with a user manager has anyway."""
 DROP_RULES = (["INPUT", "--in-interface", "eth0"], ["FORWARD", "--in-interface", "eth0"])
 
 
@@ -55,6 +58,11 @@ class BedHost:
         """The keys of all hosts."""
         return Path(self.description["known_hosts"])
 
+    @property
+    def ssh_config(self) -> Path:
+        """An ssh_config that knows every host by its name."""
+        return Path(self.description["ssh_config"])
+
     def ssh(self, command: str, *, limit: float = 60.0) -> str:
         """Standard output of a command run as the user through the OpenSSH client. Raises BedError."""
         return run([*ssh_command(self.description, self.address), command], limit=limit)
@@ -70,10 +78,10 @@ class BedHost:
         self.root("mkdir", "-p", str(Path(path).parent))
         self.root("sh", "-c", f"cat > {shlex.quote(path)}", stdin=text)
 
-    def commands(self, word: str) -> list[str]:
-        """Command lines, of all processes inside the host, that contain a word."""
-        lines = self.root("ps", "-ww", "-e", "-o", "args=").splitlines()
-        return [line for line in lines if word in line]
+    def remote_processes(self) -> list[str]:
+        """Command lines of what the user runs over ssh: the account's processes without sshd and systemd's own."""
+        lines = self.root("ps", "-ww", "-u", self.user, "-o", "args=", check=False).splitlines()
+        return [line for line in lines if not line.startswith(STANDING)]
 
     @contextlib.contextmanager
     def dropped(self) -> Iterator[None]:
@@ -107,6 +115,10 @@ class BedHost:
         finally:
             self.root("systemctl", "start", "ssh.service")
 
+    def as_json(self) -> str:
+        """All fields, for another process of the same test."""
+        return json.dumps(dataclasses.asdict(self))
+
     def docker(self, *argv: str, limit: float = 60.0) -> str:
         """Standard output of the docker client inside the host. Raises BedError."""
         return self.root("docker", *argv, limit=limit).strip()
@@ -123,6 +135,11 @@ class Bed:
     def full(self) -> BedHost:
         """A host with the whole of python3."""
         return next(host for host in self.hosts if host.python == "full")
+
+    @property
+    def spare(self) -> BedHost:
+        """The host to break Docker on: with three hosts or more, no engine of the other tests runs there."""
+        return [host for host in self.hosts if host.python == "full"][-1]
 
     @property
     def minimal(self) -> BedHost:

@@ -91,7 +91,7 @@ def run_engine(host: BedHost, name: str, kind: str, port: int, *options: str, ne
         f"--volume={INSIDE}/engine.py:/engine.py:ro",
         f"--volume={SNAPSHOT}:/model:ro",
         str(host.description["images"]["engine"]),
-        *("python3", "/engine.py", "--kind", kind, "--host", "0.0.0.0", "--port", str(port)),
+        *("python3", "/engine.py", "--kind", kind, "--host", "0.0.0.0", "--port", str(port), "--model-path", "/model"),
         *options,
     )
     engine = BedEngine(host, name, kind, port)

@@ -65,11 +65,14 @@ def _bring_up(current: Record, base: rootfs.Base) -> dict[str, Any]:
         current.save()
     known_hosts = current.folder / "known_hosts"
     known_hosts.write_text("".join(host.known_hosts_line(current, one) for one in current.hosts))
+    ssh_config = current.folder / "ssh_config"
+    ssh_config.write_text("".join(_ssh_config_entry(one, key, known_hosts) for one in current.hosts))
     description = {
         "identifier": current.identifier,
         "folder": str(current.folder),
         "key": str(key),
         "known_hosts": str(known_hosts),
+        "ssh_config": str(ssh_config),
         "user": rootfs.USER,
         "stranger": rootfs.STRANGER,
         "images": IMAGES,
@@ -78,6 +81,14 @@ def _bring_up(current: Record, base: rootfs.Base) -> dict[str, Any]:
     with ThreadPoolExecutor(len(current.hosts)) as pool:
         ready = pool.map(lambda one: _ready(current, one, description), current.hosts)
         return {**description, "hosts": list(ready)}
+
+
+def _ssh_config_entry(one: HostRecord, key: Path, known_hosts: Path) -> str:
+    """The host under its own name, as an operator's ssh_config would have it."""
+    return (
+        f"Host {one.name}\n  HostName {one.address}\n  User {rootfs.USER}\n"
+        f"  IdentityFile {key}\n  IdentitiesOnly yes\n  UserKnownHostsFile {known_hosts}\n"
+    )
 
 
 def _ready(current: Record, one: HostRecord, description: dict[str, Any]) -> dict[str, Any]:
