@@ -28,9 +28,9 @@ NO_AGE = AgeMark(fmt.NONE, DIM)
 def shown(reading: Reading[T], now: float) -> tuple[T | None, bool]:
     """The value that may be drawn, and whether it must be drawn dim because it is not current."""
     quality = reading.quality(now)
-    if quality in (Quality.UNREACHABLE, Quality.ABSENT):
+    if reading.error or quality in (Quality.UNREACHABLE, Quality.ABSENT):
         return None, True
-    return reading.value, quality is Quality.STALE or bool(reading.error)
+    return reading.value, quality is Quality.STALE
 
 
 def mark(reading: Reading[Any], now: float, *, word: bool = False) -> AgeMark:
@@ -49,7 +49,7 @@ def mark(reading: Reading[Any], now: float, *, word: bool = False) -> AgeMark:
     return AgeMark("not read" if word and quality is Quality.ABSENT else age, DIM)
 
 
-def oldest(readings: Iterable[Reading[Any]], now: float) -> AgeMark:
+def oldest(readings: Iterable[Reading[Any]], now: float, *, word: bool = True) -> AgeMark:
     """The mark of the worst reading: worst quality first, then the greatest age.
 
     What was never read has no age: it counts only where nothing else was read either.
@@ -58,7 +58,7 @@ def oldest(readings: Iterable[Reading[Any]], now: float) -> AgeMark:
     read = [r for r in all_of_them if r.quality(now) is not Quality.ABSENT or r.error] or all_of_them
     if not read:
         return NO_AGE
-    return mark(max(read, key=lambda r: _badness(r, now)), now, word=True)
+    return mark(max(read, key=lambda r: _badness(r, now)), now, word=word)
 
 
 def _badness(reading: Reading[Any], now: float) -> tuple[int, float]:

@@ -290,17 +290,27 @@ def _spacing(hints: list[KeyHint], room: int) -> tuple[int, bool]:
 def _guarded_keys(glance: Glance, width: int) -> Row:
     line = Line(width, glance.signs, SURFACE)
     hints = [hint for hint in glance.keys if hint.guarded]
-    why = next((hint.why for hint in hints if not hint.available and hint.why), "")
-    said = ", ".join(part for part in ("REHEARSAL" if glance.snapshot.rehearsal else "", why) if part)
-    edge = line.right(width - 1, said, DIM.on("surface"), start=width // 3)
-    column = 1
+    column, gap = 1, 3 if width >= 120 else 2
     for hint in hints:
         if hint.available:
             column = chip(line, column, hint.key, CHIP_KEY, glance) + 1
         else:
-            column = line.put(column, hint.key, DIM.on("surface"), to=edge - 1) + 1
-        column = line.put(column, hint.word, (TEXT if hint.available else DIM).on("surface"), to=edge - 1) + 3
+            column = line.put(column, hint.key, DIM.on("surface")) + 1
+        word = _word(hint, short=width < 120)
+        column = line.put(column, word, (TEXT if hint.available else DIM).on("surface")) + gap
+    line.right(width - 1, _why_none_acts(glance, hints, width - 1 - column), DIM.on("surface"), start=column)
     return line.build()
+
+
+def _why_none_acts(glance: Glance, hints: list[KeyHint], room: int) -> str:
+    """Why guarded keys are dim; the part after the colon goes first where it is narrow."""
+    why = next((hint.why for hint in hints if not hint.available and hint.why), "")
+    kind = "REHEARSAL" if glance.snapshot.rehearsal else ""
+    for words in (why, why.partition(":")[0], ""):
+        said = ", ".join(part for part in (kind, words) if part)
+        if measure(said) <= room:
+            return said
+    return kind
 
 
 def worst_first(alarms: tuple[Alarm, ...], acknowledged: frozenset[str]) -> tuple[Alarm, ...]:

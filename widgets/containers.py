@@ -47,11 +47,12 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
     entries = [e for e in entries_of(glance) if glance.matches(e.container.name, e.host, e.role)]
     problems = [f"{host}: {words}" for host, reading in readings if (words := _problem(reading, glance))]
     grid = _grid(sheet)
-    _heads(sheet.line(), grid)
+    if sheet.boxed:
+        _heads(sheet.line(), grid)
     for problem in problems:
         sheet.line().put(sheet.left, problem, LOOK, to=sheet.right)
     room = sheet.left_over
-    listed = entries if len(entries) < room else entries[: max(0, room - 1)]
+    listed = entries if len(entries) <= room else entries[: max(0, room - 1)]
     several = len(readings) > 1
     for entry in listed:
         _entry(sheet.line(), grid, entry, glance, several=several)
@@ -59,7 +60,12 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         sheet.line().put(sheet.left, _summary(len(listed), len(entries)), DIM, to=sheet.right)
     elif not entries and not problems:
         sheet.say("No container was seen. This fills when Docker on the lane's hosts answers.")
-    return sheet.done()
+    done = sheet.done()
+    if sheet.boxed or not done:
+        return done
+    head = sheet.head_line(to=grid.role - 1)
+    _heads(head, grid)
+    return (head.build(), *done[1:])
 
 
 def entries_of(glance: Glance) -> list[Entry]:
@@ -118,15 +124,16 @@ def _grid(sheet: Sheet) -> _Grid:
 
 
 def _heads(line: Line, grid: _Grid) -> None:
+    boxed = grid.name == 2
     for column, word in (
-        (grid.name, "name"),
+        (grid.name, "name" if boxed else ""),
         (grid.role, "role"),
         (grid.state, "state"),
         (grid.revision, "revision"),
         (grid.restart, "restart"),
     ):
         line.put(column, word, DIM)
-    line.right(line.width - (2 if grid.name == 2 else 1), "age", DIM)
+    line.right(line.width - (2 if boxed else 1), "age", DIM)
 
 
 def _entry(line: Line, grid: _Grid, entry: Entry, glance: Glance, *, several: bool) -> None:

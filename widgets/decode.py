@@ -173,5 +173,7 @@ def _one_line(glance: Glance, width: int) -> Row:
     drawn = plot(values, cells, 1, top_of(values, lane.usual_decode, 1), plain=glance.ascii, quiet=dim)
     line.spans(24, drawn[0])
     line.put(44, "60s", DIM)
-    line.put(49, _context(lane, glance), DIM, to=width - len(mark(lane.throughput, glance.now, word=True).text) - 2)
+    limit = width - 1 - len(mark(lane.throughput, glance.now, word=True).text) - 1
+    said = next((w for w in (_context(lane, glance), usual_words(lane)) if 49 + measure(w) <= limit), "")
+    line.put(49, said, DIM)
     return line.build()

@@ -123,7 +123,7 @@ def age(value: float | None, width: int = 0) -> str:
         return NONE
     value = max(0.0, value)
     if value < 1:
-        return _limit(f"{math.floor(value * 10) / 10:.1f}s", width)
+        return _limit(f"{math.floor(value * 10 + 1e-6) / 10:.1f}s", width)
     for limit, unit, suffix in ((_MINUTE, 1, "s"), (_HOUR, _MINUTE, "m"), (_DAY, _HOUR, "h")):
         if value < limit:
             return _limit(f"{int(value // unit)}{suffix}", width)

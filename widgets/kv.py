@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from console.readings.quality import Basis
 from console.readings.throughput import KvPool, Percentiles, Speculation, Throughput
+from console.snapshot import LaneView
 from widgets import format as fmt
 from widgets.ages import mark, shown
 from widgets.bar import Parts, bar
@@ -18,6 +19,8 @@ from widgets.sheet import Sheet, Title, section
 FULL_MARK = 0.9
 """From here on an engine begins to preempt or to queue under long requests."""
 _BOOTS_SHOWN = 4
+_BELOW_HISTORY = 6
+"""Rows under the plot: its axis, boots, acceptance, prefix, prefill, evidence."""
 
 
 class KvPane(Pane):
@@ -39,8 +42,8 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
     sheet = Sheet(glance, Title(6, "KV pool", mark(lane.throughput, glance.now, word=True)), width, height)
     value, dim = shown(lane.throughput, glance.now)
     _pool(sheet, value, glance, dim=dim)
-    if glance.wide and sheet.left_over >= 9:
-        _history(sheet, glance, 2)
+    if glance.wide and sheet.left_over >= _BELOW_HISTORY + 2:
+        _history(sheet, glance, value, sheet.left_over - _BELOW_HISTORY)
     _boots(sheet, glance)
     if value is None:
         sheet.say(*_empty(glance))
@@ -54,10 +57,13 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
     return sheet.done()
 
 
-def pool_cells(value: Throughput | None) -> tuple[float | None, str, float | None]:
-    """Used tokens, pool size with `≈` where it is an estimate, and the used fraction."""
+def pool_cells(value: Throughput | None, lane: LaneView) -> tuple[float | None, str, float | None]:
+    """Used tokens, pool size with `≈` where it is an estimate, and the used fraction.
+
+    The size is fixed at boot, so that of the last boot seen stands while no scrape is read.
+    """
     if value is None:
-        return None, fmt.NONE, None
+        return None, fmt.mtok(lane.pools[-1] if lane.pools else None), None
     kv = value.kv
     return kv.used_tokens, _size(kv), kv.used_fraction
 
@@ -68,9 +74,7 @@ def _size(kv: KvPool) -> str:
 
 
 def _pool(sheet: Sheet, value: Throughput | None, glance: Glance, *, dim: bool) -> None:
-    used, size, fraction = pool_cells(value)
-    if value is None and glance.lane.pools:
-        size = fmt.mtok(glance.lane.pools[-1])
+    used, size, fraction = pool_cells(value, glance.lane)
     line = sheet.line()
     strong, ink = (DIM, DIM) if dim else (BOLD, TEXT)
     line.words(sheet.left, (fmt.mtok(used), strong), ("of", DIM), (size, ink), ("M tok", DIM), to=sheet.right - 7)
@@ -80,7 +84,7 @@ def _pool(sheet: Sheet, value: Throughput | None, glance: Glance, *, dim: bool) 
     sheet.line().spans(sheet.left, bar(parts, sheet.right - sheet.left, plain=plain))
 
 
-def _history(sheet: Sheet, glance: Glance, height: int) -> None:
+def _history(sheet: Sheet, glance: Glance, value: Throughput | None, height: int) -> None:
     width = sheet.right - sheet.left - 4
     step = WIDE_HISTORY / (2 * width)
     points = [(point.at, point.kv_fraction) for point in glance.lane.history]
@@ -90,7 +94,8 @@ def _history(sheet: Sheet, glance: Glance, height: int) -> None:
     for y, row in enumerate(drawn):
         line = sheet.line()
         line.spans(sheet.left, row)
-        line.right(sheet.right, "100" if y == 0 else "0" if y == height - 1 else "", DIM)
+        top = fmt.mtok(value.kv.tokens if value is not None else None, 4)
+        line.right(sheet.right, top if y == 0 else "0" if y == height - 1 else "", DIM)
     axis(sheet.line(), sheet.left, width, values, step * 2 * width)
 
 
@@ -174,7 +179,7 @@ def _one_line(glance: Glance, width: int) -> Row:
     value, dim = shown(lane.throughput, glance.now)
     age = mark(lane.throughput, glance.now, word=True)
     line = section(glance, Title(6, "KV pool", age), width)
-    used, size, fraction = pool_cells(value)
+    used, size, fraction = pool_cells(value, lane)
     strong, ink = (DIM, DIM) if dim else (BOLD, TEXT)
     head: tuple[tuple[str, Ink], ...] = ((fmt.mtok(used), strong), ("of", DIM), (size, ink), ("M tok", DIM))
     after = line.words(11, *head)

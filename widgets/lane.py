@@ -70,7 +70,7 @@ def lights(glance: Glance) -> tuple[Light, Light, Light, Light]:
 def _process(glance: Glance) -> Light:
     lane = glance.lane
     light = lane.lights.process
-    age = oldest(_container_readings(glance), glance.now)
+    age = oldest(_container_readings(glance), glance.now, word=False)
     noun = "ranks" if light.expected != 1 else "container"
     how_many: Pieces = ((str(light.running), TEXT), ("of", DIM), (f"{light.expected} {noun}", TEXT))
     if light.dead:
@@ -130,7 +130,7 @@ def _progress(glance: Glance) -> Light:
         return Light("progress", "yes", BRIGHT, steps, age)
     if light.progress is Progress.FROZEN:
         held = f"frozen {fmt.duration(light.frozen_for)}" if light.frozen_for is not None else "frozen"
-        return Light("progress", held, LOOK, steps, age)
+        return Light("progress", held, LOOK, (), age)
     if light.progress is Progress.UNKNOWN:
         return Light("progress", "unknown", TEXT, (), age)
     return Light("progress", light.progress.value, TEXT, steps, age)
@@ -162,7 +162,7 @@ def _boot(sheet: Sheet, glance: Glance) -> None:
     after = line.words(sheet.left + 10, *up, to=sheet.right)
     usual = lane.lane.usual_boot_s
     words = (("usual", DIM), (fmt.duration(usual), TEXT)) if usual else (("usual not known", DIM), ("", DIM))
-    line.words(after + 3, *words, to=sheet.right)
+    line.words(after + 2, *words, to=sheet.right)
 
 
 def _state(sheet: Sheet, glance: Glance) -> None:

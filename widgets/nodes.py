@@ -61,8 +61,7 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         sheet.say("No host matches the filter." if glance.filter else "The fleet file names no host.")
         return sheet.done()
     if any(is_station(node.view) for node in nodes if node.lane is glance.lane):
-        station_rows(sheet, [node.view for node in nodes])
-        return sheet.done()
+        return station_rows(sheet, [node.view for node in nodes])
     return _standard(sheet, nodes)
 
 
@@ -135,9 +134,7 @@ def _standard(sheet: Sheet, nodes: list[Node]) -> tuple[Row, ...]:
     done = sheet.done()
     if sheet.boxed or not done:
         return done
-    head = Line(sheet.width, glance.signs)
-    head.put(1, "nodes", sheet.title_ink)
-    head.put(7, sheet.title.note, DIM, to=grid.free - 5)
+    head = sheet.head_line(to=grid.free - 5)
     _heads(head, grid, glance, "")
     return (head.build(), *done[1:])
 
@@ -202,7 +199,9 @@ def _legend(line: Line, grid: Grid, glance: Glance, totals: str) -> None:
         after = line.put(after + 1, used, Ink("fill"))
         after = line.put(after, "used", DIM)
         after = line.put(after + 1, cache, Ink("fill2"))
-        line.put(after, "cache", DIM, to=limit)
+        after = line.put(after, "cache", DIM, to=limit)
+        if after + 6 <= limit:
+            line.words(after + 1, ("│", DIM), (f"{FREE_ALARM_GIB:.1f}", DIM), to=limit)
 
 
 def _host(line: Line, grid: Grid, node: Node, glance: Glance) -> None:
@@ -255,7 +254,7 @@ def _why_not(line: Line, grid: Grid, node: Node, glance: Glance) -> None:
         tries = f"attempt {view.link.attempts}" if view.link.attempts > 1 else ""
         words = (("connecting", TEXT), (tries, DIM), (view.link.error, DIM))
     else:
-        words = (("not read yet", DIM), (view.memory.error, TEXT), ("", DIM))
+        words = (("" if view.memory.error else "not read yet", DIM), (view.memory.error, TEXT), ("", DIM))
     line.words(start, *words, to=grid.age - 13)
 
 

@@ -36,10 +36,7 @@ def second_line(line: Line, grid: Grid, view: HostView, rank: RankView | None, g
         started = rank.container.started_at
         up = "" if started is None else f"up {fmt.duration(glance.wall - started)}"
         oom = "OOM-killed" if rank.container.oom_killed else ""
-        column = line.words(grid.container, (rank.container.id[:8], DIM), (up, DIM), (oom, DIM), to=grid.drift + 2)
-    facts, _ = shown(view.facts, glance.now)
-    if facts is not None:
-        line.put(grid.drift + 3, facts.python, DIM, to=grid.history - 1)
+        line.words(grid.container, (rank.container.id[:8], DIM), (up, DIM), (oom, DIM), to=grid.drift + 2)
 
 
 def history_line(first: Line, second: Line | None, grid: Grid, view: HostView, glance: Glance) -> None:

@@ -111,6 +111,13 @@ class Sheet:
         line.put(0, signs.bottom_left + signs.across * max(0, self.width - 2) + signs.bottom_right, self._frame_ink)
         return line.build()
 
+    def head_line(self, to: int) -> Line:
+        """At 80 columns: a title row whose right part is for the column heads; the rows carry their own ages."""
+        line = Line(self.width, self.glance.signs)
+        after = line.put(1, self.title.name, self.title_ink, to=to)
+        line.put(after + 1, self.title.note, DIM, to=to)
+        return line
+
     def _section_title(self) -> Row:
         line = Line(self.width, self.glance.signs)
         age = line.right(self.right, self.title.age.text, self.title.age.ink, start=1, age=True)

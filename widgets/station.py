@@ -14,7 +14,7 @@ from widgets.ages import NO_AGE, AgeMark, mark, shown
 from widgets.bar import Parts, bar
 from widgets.cells import Line, cut_middle, measure
 from widgets.glance import Glance
-from widgets.ink import BOLD, BRIGHT, DIM, LOOK, TEXT, Ink
+from widgets.ink import BOLD, BRIGHT, DIM, LOOK, TEXT, Ink, Row
 from widgets.sheet import Sheet
 
 HOST_MARK = 0.98
@@ -48,19 +48,26 @@ def is_station(view: HostView) -> bool:
     return not view.unified and any(gpu.memory_total for gpu in view.gpus.value or ())
 
 
-def station_rows(sheet: Sheet, views: list[HostView]) -> None:
+def station_rows(sheet: Sheet, views: list[HostView]) -> tuple[Row, ...]:
     """Header and one row a memory, host by host."""
     now = sheet.glance.now
     several = len(views) > 1
     pools = [pool for view in views for pool in pools_of(view, now, several=several)]
     columns = _columns(sheet, max(measure(pool.label) for pool in pools))
-    _heads(sheet.line(), columns, sheet.glance)
+    if sheet.boxed:
+        _heads(sheet.line(), columns, sheet.glance)
     room = sheet.left_over
     shown_pools = pools if len(pools) <= room else pools[: max(1, room - 1)]
     for pool in shown_pools:
         _pool(sheet.line(), columns, pool, sheet.glance)
     if len(shown_pools) < len(pools):
         sheet.say(f"{len(pools) - len(shown_pools)} more memories; z shows them all")
+    done = sheet.done()
+    if sheet.boxed or not done:
+        return done
+    head = sheet.head_line(to=columns.total - 4)
+    _heads(head, columns, sheet.glance)
+    return (head.build(), *done[1:])
 
 
 def pools_of(view: HostView, now: float, *, several: bool = False) -> tuple[Pool, ...]:
@@ -162,7 +169,8 @@ def _columns(sheet: Sheet, labels: int) -> _Columns:
 
 
 def _heads(line: Line, at: _Columns, glance: Glance) -> None:
-    line.put(at.label, "host", DIM)
+    if glance.boxed:
+        line.put(at.label, "host", DIM)
     line.right(at.total, "GiB", DIM)
     plain = glance.ascii or glance.no_colour
     if at.bar_end - at.bar >= 14:
