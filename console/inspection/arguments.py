@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,11 +29,14 @@ class Argument:
     def read(self) -> bytes:
         """The file's bytes. Raises InspectError."""
         try:
-            if self.path.stat().st_size > MAX_BYTES:
-                raise InspectError(f"{self.path}: larger than {MAX_BYTES} bytes; cut it first")
-            return self.path.read_bytes()
+            with self.path.open("rb") as file:
+                # a device or a growing file has no size to ask for
+                data = file.read(MAX_BYTES + 1)
         except OSError as error:
             raise InspectError(f"{self.path}: {error.strerror or error}") from error
+        if len(data) > MAX_BYTES:
+            raise InspectError(f"{self.path}: larger than {MAX_BYTES} bytes; cut it first")
+        return data
 
     def text(self) -> str:
         """The file as text; bytes that are not UTF-8 become U+FFFD."""
@@ -41,9 +45,9 @@ class Argument:
 
 def parse_argument(word: str) -> Argument:
     """`ROLE=PATH@SECONDS`, where role and seconds may be left out. A path that exists as it stands is taken whole."""
-    if Path(word).exists():
+    if os.path.exists(word):
         return Argument("", Path(word))
-    match = _ARGUMENT.match(word)
+    match = None if "\0" in word else _ARGUMENT.match(word)
     if not match:
         raise InspectError(f"{word!r}: expected [ROLE=]PATH[@SECONDS]")
     seconds = match["seconds"]

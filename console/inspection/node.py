@@ -166,6 +166,7 @@ def output(arguments: Sequence[Argument]) -> dict[str, Any]:
     stdout = _bytes(arguments, "stdout")
     known = any(one(arguments, role) for role in ("exit", "error", "stderr"))
     answer: dict[str, Any] = {}
+    own = stdout.decode("utf-8", "replace")
     if known:
         found = classify(
             "host",
@@ -186,11 +187,12 @@ def output(arguments: Sequence[Argument]) -> dict[str, Any]:
             "stderr": found.stderr.split("\n") if found.stderr else [],
             "host_key": asdict(found.host_key) if found.host_key else None,
         }
-    shown = lines(stdout)
+        own = found.stdout
+    shown = lines(own)
     return {
         **answer,
         "stdout": shown,
-        "control_bytes_came": control_characters(stdout.decode("utf-8", "replace")),
+        "control_bytes_came": sum(control_characters(row) for row in own.split("\n")),
         "control_bytes_shown": sum(control_characters(text) for text in shown),
         "sshd": _sshd(_text(arguments, "sshd_config")) if one(arguments, "sshd_config") else None,
     }
