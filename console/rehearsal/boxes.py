@@ -14,6 +14,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from console.rehearsal import engine as engine_process
 from console.rehearsal.machine import Load
 from console.rehearsal.scenario import ContainerModel, EngineModel
 
@@ -194,7 +195,8 @@ class Boxes:
         read, write = os.pipe()
         try:
             box.process = await asyncio.create_subprocess_exec(
-                *engine_command(engine, box.rank, boot, shown_age, write),
+                *_python(write),
+                *engine_options(engine, box, boot, shown_age),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.PIPE,
@@ -206,8 +208,24 @@ class Boxes:
             raise
         finally:
             os.close(write)
+        if not booting:
+            self._remember(box, engine)
         self._keep(box, self._listen(box, read))
         self._keep(box, self._watch(box, box.process))
+
+    def _remember(self, box: Box, engine: EngineModel) -> None:
+        """The log of a boot that was over before the rehearsal began, with the times of then."""
+        assert box.process is not None and box.started is not None
+        options = engine_process.parse(engine_options(engine, box, engine.boot_s, engine.boot_s))
+        text = ""
+        for into, line in engine_process.boot_lines(options, box.started, box.process.pid):
+            text += line
+            if line.startswith("\r") and "100%" not in line:
+                continue  # a bar is one line of the log once it is full
+            box.lines += 1
+            moment = int((box.started + into) * 1e9)
+            box.log.append(LogEntry(box.lines, moment, 2, text.encode() + b"\n"))
+            text = ""
 
     def _keep(self, box: Box, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)
@@ -275,14 +293,18 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
         return await reader.readexactly(error.consumed)
 
 
-def engine_command(engine: EngineModel, rank: int, boot: float, age: float, announce: int) -> list[str]:
-    """The command line of one engine process. `boot` and `age` are real seconds."""
+def _python(announce: int) -> list[str]:
+    return [sys.executable, "-I", "-S", str(ENGINE), "--control", f"--announce-fd={announce}"]
+
+
+def engine_options(engine: EngineModel, box: Box, boot: float, age: float) -> list[str]:
+    """The options of one engine process. `boot` and `age` are real seconds."""
     options: dict[str, object] = {
         "kind": engine.kind,
-        "announce-fd": announce,
+        "port-shown": box.model.port,
         "model": engine.model,
         "model-path": engine.model_path,
-        "rank": rank,
+        "rank": box.rank,
         "tps": engine.tps,
         "prefill-tps": engine.prefill_tps,
         "pool": engine.pool,
@@ -300,5 +322,4 @@ def engine_command(engine: EngineModel, rank: int, boot: float, age: float, anno
         "age": age,
         "log-every": engine.log_every,
     }
-    words = [sys.executable, "-I", "-S", str(ENGINE), "--control"]
-    return words + [f"--{key}={value}" for key, value in options.items()]
+    return [f"--{key}={value}" for key, value in options.items()]

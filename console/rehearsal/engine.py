@@ -653,32 +653,36 @@ def say(line: str) -> None:
     sys.stderr.flush()
 
 
-def stamped(engine: Engine, line: str) -> str:
+def stamped(o: argparse.Namespace, line: str, wall: float, pid: int) -> str:
     """A log line with the prefix that its engine writes (SGLang: UTC; vLLM: no year, no zone)."""
-    if engine.options.kind == "sglang":
-        return f"[{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime())} TP{engine.options.rank} EP{engine.options.rank}] {line}"
+    moment = time.gmtime(wall)
+    if o.kind == "sglang":
+        return f"[{time.strftime('%Y-%m-%d %H:%M:%S', moment)} TP{o.rank} EP{o.rank}] {line}"
     who = {"A": "APIServer", "E": "EngineCore", "W": "Worker"}[line[0]]
-    stamp = time.strftime("%m-%d %H:%M:%S", time.gmtime())
-    return f"({who} pid={os.getpid()}) INFO {stamp} [core.py:402] {line[2:]}"
+    return f"({who} pid={pid}) INFO {time.strftime('%m-%d %H:%M:%S', moment)} [core.py:402] {line[2:]}"
 
 
-def boot_log(engine: Engine) -> None:
-    """The lines of a boot, each in its time; lines of the part that `--age` skips come at once."""
-    o = engine.options
+def boot_lines(o: argparse.Namespace, began: float, pid: int) -> Iterator[tuple[float, str]]:
+    """The log of a boot of `o.boot` seconds that began at Unix time `began`: seconds into it, and the line."""
     fields = {"pool": o.pool, "context": o.context, "model": o.model, "model_path": o.model_path, "rank": o.rank}
-    fields |= {
-        "port": o.port,
-        "weights": 0.688 * o.boot_shown,
-        "draft": 0.093 * o.boot_shown,
-        "warm": 0.3 * o.boot_shown,
-    }
+    fields |= {"port": o.port_shown or o.port, "concurrency": o.pool / o.context}
+    fields |= {"weights": 0.688 * o.boot_shown, "draft": 0.093 * o.boot_shown, "warm": 0.3 * o.boot_shown}
     for row in (SGLANG_BOOT if o.kind == "sglang" else VLLM_BOOT).splitlines():
         share, form, text = row.split(" ", 2)
         if o.rank and float(share) >= 0.98:
             break
-        time.sleep(max(0.0, engine.born + float(share) * o.boot - o.age - time.monotonic()))
-        line = text.format(concurrency=o.pool / o.context, **fields)
-        say("\r" + line if form == "bar" else line if form == "raw" else stamped(engine, line))
+        into, line = float(share) * o.boot, text.format(**fields)
+        yield into, "\r" + line if form == "bar" else line if form == "raw" else stamped(o, line, began + into, pid)
+
+
+def boot_log(engine: Engine) -> None:
+    """The lines of a boot, each in its time; what `--age` skips comes at once, and nothing if all of it is past."""
+    o = engine.options
+    if o.age and o.age >= o.boot:
+        return
+    for into, line in boot_lines(o, engine.started, os.getpid()):
+        time.sleep(max(0.0, engine.born + into - o.age - time.monotonic()))
+        say(line)
 
 
 def work_log(engine: Engine) -> None:
@@ -690,10 +694,10 @@ def work_log(engine: Engine) -> None:
         v, fault = engine.values(), engine.fault["fault"]
         if o.kind == "sglang":
             if o.rank == 0 and v["running"] and fault not in FROZEN and engine.decode.rate:
-                say(stamped(engine, decode_line(v)))
+                say(stamped(o, decode_line(v), time.time(), os.getpid()))
         elif v["running"]:
-            now = 0.0 if fault in FROZEN else engine.decode.rate
-            say(stamped(engine, throughput_line(v, now, 0.0 if fault in FROZEN else engine.prefill.rate)))
+            line = throughput_line(v, engine.decode.rate, engine.prefill.rate)
+            say(stamped(o, line, time.time(), os.getpid()))
 
 
 def decode_line(v: dict[str, float]) -> str:
@@ -730,6 +734,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--kind", choices=("sglang", "vllm"), default="sglang")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--port-shown", type=int, default=0, help="the port that the log states")
     parser.add_argument("--announce-fd", type=int, default=-1, help="write the real port there once it listens")
     parser.add_argument("--control", action="store_true", help="take faults from stdin; end with it")
     parser.add_argument("--model", default="deepseek-v4.1-flash")

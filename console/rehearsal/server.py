@@ -61,9 +61,8 @@ class RehearsalFleet:
             self.hosts[name] = RehearsalHost(name, place, self.boxes[name], client_key)
         now = time.time()
         for model in scenario.containers.values():
-            engine = scenario.engines.get(model.engine) if model.state == "running" else None
             for rank, host in enumerate(model.hosts):
-                self.boxes[host].add(model, rank, scenario.engines.get(model.engine) or engine, now)
+                self.boxes[host].add(model, rank, scenario.engines.get(model.engine), now)
 
     @property
     def clock(self) -> float:
