@@ -105,8 +105,9 @@ class LaneswapApp(App[None], inherit_bindings=False):
         register_themes(self)
         # A painted background under NO_COLOR, and Textual's own ansi themes there, end as black on black.
         self.theme = PLAIN_THEME if self.view.no_colour else self._wanted_theme
-        if self.view.no_colour:
-            self._filters[:] = [AttributesOnly()]
+        # Textual also takes an empty NO_COLOR for yes, and then keeps painted grounds.
+        self.no_color = self.view.no_colour
+        self._filters[:] = [AttributesOnly()] if self.view.no_colour else []
 
     # --- life ------------------------------------------------------------------------------------------------------
 

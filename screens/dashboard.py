@@ -234,8 +234,9 @@ class DashboardScreen(FramedScreen, inherit_bindings=False):
 
     @on(events.Click)
     def _clicked(self, event: events.Click) -> None:
-        if isinstance(event.widget, Pane):
-            self.console_app.perform("focus", str(event.widget.NUMBER))
+        widget, _ = self.get_widget_at(event.screen_x, event.screen_y)
+        if isinstance(widget, Pane):
+            self.console_app.perform("focus", str(widget.NUMBER))
 
 
 def _container_count(glance: Glance) -> int:

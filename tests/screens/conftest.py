@@ -1,0 +1,19 @@
+"""The pictures that panes are drawn from serve the screens too."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "widgets"))
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No keymap or fault file of the person who runs the tests; no colour setting of their terminal."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("LANESWAP_OPERATOR", "ana")
+    monkeypatch.delenv("NO_COLOR", raising=False)

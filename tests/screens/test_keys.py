@@ -1,0 +1,311 @@
+"""Every key of the action table does what the table says, on every screen that has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pictures
+import pytest
+from fixed import FixedSource, console, front, text_of, two_lanes
+from textual.command import CommandPalette
+from textual.pilot import Pilot
+
+from console.actions.catalog import ACTIONS, Place, available, guarded, palette
+from console.app import LaneswapApp
+from console.snapshot import LogLine, LogView
+from screens.dashboard import DashboardScreen
+from screens.explain import ExplainScreen
+from screens.help import HelpScreen
+from screens.logs import LogsScreen
+from screens.reader import ReadingScreen
+
+Console = LaneswapApp
+OPEN = {Place.DASHBOARD: (), Place.HELP: ("?",), Place.LOGS: ("l",), Place.EXPLAIN: ("x",)}
+
+
+def long_log() -> LogView:
+    return LogView("n1", "sglang-head", tuple(LogLine(pictures.WALL - 300 + n, f"line {n}") for n in range(300)))
+
+
+def source() -> FixedSource:
+    from dataclasses import replace
+
+    return FixedSource(replace(two_lanes(), log=long_log()))
+
+
+def reader_first(app: Console) -> int:
+    screen = front(app)
+    assert isinstance(screen, ReadingScreen)
+    return screen.reader.first
+
+
+async def arrived(app: Console, pilot: Pilot[None], place: Place) -> None:
+    for key in OPEN[place]:
+        await pilot.press(key)
+    await pilot.pause()
+    assert front(app).PLACE is place
+
+
+Effect = Callable[[Console], bool]
+EFFECTS: dict[str, Effect] = {
+    "logs": lambda app: isinstance(front(app), LogsScreen),
+    "explain": lambda app: isinstance(front(app), ExplainScreen),
+    "filter": lambda app: front(app).prompt.kind == "/",  # type: ignore[attr-defined]
+    "zoom": lambda app: app.view.zoomed,
+    "ledger": lambda app: "no ledger yet" in text_of(app),
+    "next-pane": lambda app: app.view.focus == 2,
+    "previous-pane": lambda app: app.view.focus == 8,
+    "up": lambda app: app.view.scroll.get(1) == 0,
+    "down": lambda app: app.view.scroll.get(1) == 1,
+    "next-lane": lambda app: app.view.lane == "dsv41",
+    "previous-lane": lambda app: app.view.lane == "dsv41",
+    "pause": lambda app: app.timeline.paused and "PAUSED" in text_of(app),
+    "step-back": lambda app: "step while paused" in text_of(app),
+    "step-forward": lambda app: "step while paused" in text_of(app),
+    "acknowledge": lambda app: len(app.view.acknowledged) == 1,
+    "help": lambda app: isinstance(front(app), HelpScreen),
+    "command": lambda app: front(app).prompt.kind == ":",  # type: ignore[attr-defined]
+    "palette": lambda app: CommandPalette.is_open(app),
+    "hint-quit": lambda app: app.is_running and "q quits" in text_of(app),
+    "follow": lambda app: isinstance(screen := front(app), LogsScreen) and not screen.following,
+    "next-host": lambda app: ("follow", "other", "n2") in app.source.calls,  # type: ignore[attr-defined]
+    "next-match": lambda app: "nothing searched for yet" in text_of(app),
+    "scroll-down": lambda app: isinstance(front(app), LogsScreen) or reader_first(app) == 1,
+    "page-down": lambda app: isinstance(front(app), LogsScreen) or reader_first(app) > 1,
+    "scroll-up": lambda app: not isinstance(screen := front(app), LogsScreen) or not screen.following,
+    "page-up": lambda app: not isinstance(screen := front(app), LogsScreen) or not screen.following,
+    "top": lambda app: reader_first(app) == 0,
+    "end": lambda app: reader_first(app) > 0,
+}
+SPECIAL = {"focus", "back", "quit"}
+CASES = [
+    (place, action.id, key)
+    for place in Place
+    for action in available(place)
+    for key in action.keys
+    if action.id not in SPECIAL and action not in guarded()
+]
+
+
+def test_every_action_has_a_test() -> None:
+    assert {a.id for a in ACTIONS if a.keys} == set(EFFECTS) | SPECIAL | {a.id for a in guarded()}
+
+
+@pytest.mark.parametrize(("place", "ident", "key"), CASES)
+async def test_the_key_does_what_the_table_says(place: Place, ident: str, key: str) -> None:
+    # Few rows, so that every reading screen has something to scroll.
+    async with console(source(), size=(80, 24)) as (app, pilot):
+        await arrived(app, pilot, place)
+        await pilot.press(key)
+        await pilot.pause()
+        assert EFFECTS[ident](app), text_of(app)
+        assert not app.faults.newest
+
+
+@pytest.mark.parametrize("place", list(Place))
+async def test_q_quits_from_everywhere(place: Place) -> None:
+    async with console(source()) as (app, pilot):
+        await arrived(app, pilot, place)
+        await pilot.press("q")
+        await pilot.pause()
+        assert not app.is_running
+        assert app.return_code == 0
+
+
+@pytest.mark.parametrize("place", list(Place))
+async def test_escape_never_quits_and_goes_back(place: Place) -> None:
+    async with console(source()) as (app, pilot):
+        await arrived(app, pilot, place)
+        await pilot.press(*["escape"] * 5)
+        await pilot.pause()
+        assert app.is_running
+        assert isinstance(front(app), DashboardScreen)
+
+
+@pytest.mark.parametrize("place", list(Place))
+@pytest.mark.parametrize("letter", [a.shown for a in guarded()])
+async def test_guarded_keys_say_that_nothing_was_sent(place: Place, letter: str) -> None:
+    fixed = source()
+    async with console(fixed) as (app, pilot):
+        await arrived(app, pilot, place)
+        before = [call for call in fixed.calls if call != "start"]
+        await pilot.press(letter)
+        await pilot.pause()
+        assert "this console is read-only. Nothing was sent." in text_of(app)
+        await pilot.press("y", "enter")
+        await pilot.pause()
+        assert [call for call in fixed.calls if call != "start"] == before
+        assert front(app).PLACE is place
+
+
+async def test_digits_focus_the_pane_of_that_number() -> None:
+    async with console() as (app, pilot):
+        for number in (1, 2, 3, 4, 5, 6, 7, 8):
+            await pilot.press(str(number))
+            assert app.view.focus == number
+        await pilot.press("9")
+        await pilot.pause()
+        assert app.view.focus == 8
+        assert "no pane '9' here" in text_of(app)
+
+
+async def test_focus_is_drawn_in_one_pane_only() -> None:
+    async with console() as (app, pilot):
+        await pilot.press("5")
+        await pilot.pause()
+        accent = app.get_css_variables()["accent"].lower()
+        inks = {
+            segment.text.strip()
+            for strip in app.screen._compositor.render_strips()
+            for segment in strip
+            if segment.style and segment.style.color and segment.style.color.get_truecolor().hex == accent
+        }
+        assert any("decode" in text for text in inks)
+        assert not any("nodes" in text or "KV pool" in text for text in inks)
+
+
+async def test_zoom_gives_the_middle_and_gives_it_back() -> None:
+    async with console() as (app, pilot):
+        screen = front(app)
+        assert isinstance(screen, DashboardScreen)
+        whole = dict(screen.places)
+        await pilot.press("6", "z")
+        await pilot.pause()
+        assert set(screen.places) == {"header", "lamps", "rail", "alarm", "next", "keys", "kv"}
+        assert screen.drawn["kv"].size.width == 120
+        await pilot.press("escape")
+        await pilot.pause()
+        assert screen.places == whole
+
+
+async def test_letters_go_into_the_typed_line_not_to_the_actions() -> None:
+    async with console() as (app, pilot):
+        await pilot.press(":", *"qz")
+        await pilot.pause()
+        assert app.is_running and not app.view.zoomed
+        await pilot.press("escape")
+        await pilot.pause()
+        assert front(app).prompt.kind == ""  # type: ignore[attr-defined]
+        await pilot.press(":", *"quit", "enter")
+        await pilot.pause()
+        assert not app.is_running
+
+
+async def test_a_command_with_an_argument_and_completion() -> None:
+    async with console(FixedSource(two_lanes())) as (app, pilot):
+        await pilot.press(":", *"zo", "tab", *"k", "tab", "enter")
+        await pilot.pause()
+        assert app.view.zoomed and app.view.focus == 6
+        await pilot.press(":", *"lane d", "tab", "enter")
+        await pilot.pause()
+        assert app.view.lane == "dsv41"
+
+
+async def test_a_wrong_command_says_the_way_out() -> None:
+    async with console() as (app, pilot):
+        await pilot.press(":", *"zom", "enter")
+        await pilot.pause()
+        assert "did you mean 'zoom'?" in text_of(app)
+        await pilot.press(":", *"rollback", "enter")
+        await pilot.pause()
+        assert "read-only" in text_of(app)
+
+
+async def test_candidates_stand_above_the_typed_line() -> None:
+    async with console() as (app, pilot):
+        await pilot.press(":", "p")
+        await pilot.pause()
+        rows = text_of(app).splitlines()
+        line = next(at for at, row in enumerate(rows) if row.strip() == ":p")
+        assert "pause" in rows[line - 1] and "palette" in rows[line - 1]
+
+
+async def test_the_filter_follows_typing_and_escape_clears_it() -> None:
+    async with console() as (app, pilot):
+        await pilot.press("/", *"n3")
+        await pilot.pause()
+        assert app.view.filter == "n3"
+        await pilot.press("enter")
+        await pilot.pause()
+        nodes = "\n".join(text_of(app).splitlines()[6:13])
+        assert "n3" in nodes and "n1" not in nodes
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.view.filter == ""
+        await pilot.press("/", *"n3", "escape")
+        await pilot.pause()
+        assert app.view.filter == ""
+
+
+async def test_the_palette_lists_safe_commands_only_and_runs_them() -> None:
+    async with console() as (app, pilot):
+        await pilot.press("ctrl+p")
+        await until(pilot, lambda: "follow a log" in text_of(app))
+        shown = text_of(app)
+        assert not any(action.title in shown for action in guarded())
+        await pilot.press(*"zoom")
+        await until(pilot, lambda: "zoom the pane" in text_of(app) and "follow a log" not in text_of(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: app.view.zoomed)
+        assert "Theme" not in shown and "Screenshot" not in shown
+
+
+@pytest.mark.parametrize("name", [name for a in guarded() for name in (a.title, a.id)])
+async def test_no_guarded_action_is_found_in_the_palette(name: str) -> None:
+    from screens.palette import Commands
+
+    async with console() as (app, _):
+        provider = Commands(app.screen)
+        titles = {a.title for a in palette()}
+        found = [str(hit.match_display) async for hit in provider.search(name)]
+        assert set(found) <= titles
+        assert {str(hit.display) async for hit in provider.discover()} <= titles
+
+
+async def test_a_user_keymap_moves_safe_keys(tmp_path: Path) -> None:
+    file = tmp_path / "keys.toml"
+    file.write_text('zoom = "p"\npause = "z"\nhelp = ["f2", ","]\n')
+    async with console(keymap=file) as (app, pilot):
+        await pilot.press("p")
+        assert app.view.zoomed and not app.timeline.paused
+        await pilot.press("z")
+        assert app.timeline.paused
+        await pilot.press("comma")
+        await pilot.pause()
+        assert isinstance(front(app), HelpScreen)
+
+
+async def test_a_wrong_user_keymap_is_said_and_not_used(tmp_path: Path) -> None:
+    file = tmp_path / "keys.toml"
+    file.write_text('zoom = "R"\n')
+    async with console(keymap=file) as (app, pilot):
+        assert "keymap not used: zoom: 'R' is the guarded key" in text_of(app)
+        await pilot.press("z")
+        assert app.view.zoomed
+
+
+async def test_help_names_every_action_with_its_keys() -> None:
+    from screens.help import help_rows
+
+    for width in (36, 76, 116, 196):
+        rows = help_rows(width)
+        text = " ".join(" ".join(piece for _, piece, _ in row) for row in rows)
+        for action in ACTIONS:
+            assert " ".join(action.help.split()[:2]) in text, action.id
+        assert all(action.unavailable[:20] in text for action in guarded() if width > 60)
+
+
+async def test_a_click_focuses_the_pane() -> None:
+    async with console() as (app, pilot):
+        await pilot.click(offset=(60, 24))
+        await pilot.pause()
+        assert app.view.focus == 5
+
+
+async def until(pilot: Pilot[None], done: Callable[[], bool], most: int = 200) -> None:
+    for _ in range(most):
+        if done():
+            return
+        await pilot.pause(0.02)
+    raise AssertionError("did not come about")
