@@ -52,21 +52,39 @@ class Frame:
     texts: dict[str, str] = field(default_factory=dict)
     error: str = ""
     started: float | None = None
+    source: str = ""
+    """Of an `error` frame: `nvidia-smi`, `sampler` (the stream itself) or `/proc/meminfo`."""
+
+
+class Reason(StrEnum):
+    """Why a byte stream could not be opened."""
+
+    UNREACHABLE = "unreachable"
+    """The link is down, or went down: nothing is known about the far end."""
+    REFUSED = "refused"
+    TIMEOUT = "timeout"
+    FORBIDDEN = "forbidden"
+    """sshd does not allow forwarding, or the socket's permissions do not."""
+    NOT_FOUND = "not found"
+    """No such socket file, or the name does not resolve."""
 
 
 class ReachError(Exception):
-    """A host could not be asked. Carries host, command and a hint for the operator."""
+    """A host could not be asked. Carries host, command, a hint for the operator and the reason as one word."""
 
-    def __init__(self, host: str, command: str, problem: str, hint: str = "") -> None:
+    def __init__(
+        self, host: str, command: str, problem: str, hint: str = "", reason: Reason = Reason.UNREACHABLE
+    ) -> None:
         super().__init__(f"{host}: {command}: {problem}" + (f" ({hint})" if hint else ""))
         self.host = host
         self.command = command
         self.problem = problem
         self.hint = hint
+        self.reason = reason
 
 
 class Link(Protocol):
-    """One host, kept connected in the background. `start` returns at once; nothing here raises because a host is down."""
+    """One host, kept connected in the background. Nothing here raises because a host is down."""
 
     name: str
 
@@ -83,16 +101,28 @@ class Link(Protocol):
         """End sampler, channels and connection; leaves nothing running on the host."""
         ...
 
-    async def run(self, argv: Sequence[str], *, stdin: str = "", limit: float = 10.0) -> Output:
-        """Run one command. Never raises for a remote failure: see `Output.outcome`. `limit` in seconds, all in."""
+    async def run(self, argv: Sequence[str], *, stdin: str = "", limit: float = 10.0, operator: bool = False) -> Output:
+        """Run one program (not a shell builtin). Never raises for a remote failure: see `Output.outcome`.
+
+        `limit` in seconds, all in: queue, start and run. While the first connection is being made it waits for it;
+        once the link is down it answers UNREACHABLE at once. `operator` commands may take the session slot that is
+        kept free for them. `stdout` is the command's own text as it came (parse it, or put it through `sanitize`);
+        `stderr` is safe text. When the call is cancelled, or its channel or the link closes, the program gets TERM.
+        """
         ...
 
     def frames(self) -> AsyncIterator[Frame]:
-        """The sampler stream, across reconnects, until `close`."""
+        """The sampler stream, across reconnects, until `close`. One consumer at a time; closing the iterator ends it.
+
+        While the link is down nothing comes: its state says why. A source that fails is a frame of kind `error`.
+        """
         ...
 
     async def open_tcp(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A byte stream to host:port as seen from this host, with no listening port here. Raises ReachError."""
+        """A byte stream to host:port as seen from this host, with no listening port here. Raises ReachError.
+
+        The caller bounds it in time (`asyncio.timeout`) and closes the writer.
+        """
         ...
 
     def forward_unix(self, remote_path: str) -> AbstractAsyncContextManager[Path]:

@@ -1,0 +1,121 @@
+"""Byte streams and sockets through a host's ssh connection, with no listening port on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from console.reach.connection import load_asyncssh
+from console.reach.link import ReachError, Reason
+from console.reach.sessions import Sessions
+from console.sanitize import line
+
+_FOLDER = "laneswap-"
+_WORDS = (
+    (re.compile(r"refused", re.IGNORECASE), Reason.REFUSED),
+    (re.compile(r"timed? ?out", re.IGNORECASE), Reason.TIMEOUT),
+    (re.compile(r"prohibited|permi|not allowed|denied", re.IGNORECASE), Reason.FORBIDDEN),
+    (re.compile(r"no such file|not known|resolve|unknown host|Name or service", re.IGNORECASE), Reason.NOT_FOUND),
+    (re.compile(r"no route|unreachable", re.IGNORECASE), Reason.UNREACHABLE),
+)
+_PROHIBITED = 1
+"""SSH_OPEN_ADMINISTRATIVELY_PROHIBITED, RFC 4254 section 5.1."""
+
+
+class ChannelStream(asyncio.StreamReaderProtocol):
+    """Lets an asyncssh channel be read and written as asyncio streams."""
+
+    def session_started(self) -> None:
+        """asyncssh: the channel is open."""
+
+    def data_received(self, data: bytes, datatype: int | None = None) -> None:
+        """asyncssh: bytes came; there is no extended data on a TCP or socket channel."""
+        super().data_received(data)
+
+
+async def open_tcp(
+    sessions: Sessions, host_name: str, host: str, port: int
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """asyncio streams to host:port as seen from the far machine. Raises ReachError with its reason."""
+    asyncssh = load_asyncssh()
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(loop=loop)
+    protocol = ChannelStream(reader, loop=loop)
+    connection: Any = sessions.connection  # typed for text sessions only
+    opening = asyncio.ensure_future(connection.create_connection(lambda: protocol, host, port))
+    what = f"connect {host}:{port}"
+    try:
+        channel, _ = await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        opening.add_done_callback(_close_late)
+        raise
+    except asyncssh.ChannelOpenError as error:
+        raise _channel_error(host_name, what, error, lost=sessions.watch.lost.is_set()) from error
+    except (asyncssh.Error, OSError) as error:
+        raise ReachError(host_name, what, line(str(error), 200) or type(error).__name__) from error
+    return reader, asyncio.StreamWriter(channel, protocol, reader, loop)
+
+
+def _close_late(opening: asyncio.Future[Any]) -> None:
+    """The caller went away while the channel was being opened."""
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result()[0].abort()
+
+
+def _channel_error(host: str, what: str, error: Any, *, lost: bool) -> ReachError:
+    words = line(str(error.reason), 200)
+    if lost or "connection closed" in words:
+        return ReachError(host, what, "connection lost", "connecting again")
+    if error.code == _PROHIBITED:
+        hint = "set AllowTcpForwarding and AllowStreamLocalForwarding to yes in sshd_config on that host"
+        return ReachError(host, what, f"sshd forbids forwarding: {words}", hint, Reason.FORBIDDEN)
+    # OpenSSH often says no more than `open failed`: the far machine could not connect
+    reason = next((reason for pattern, reason in _WORDS if pattern.search(words)), Reason.REFUSED)
+    return ReachError(host, what, words or "open failed", "is it listening on that host?", reason)
+
+
+@asynccontextmanager
+async def forward_unix(
+    ready: Callable[[], Awaitable[Sessions]], host_name: str, remote_path: str
+) -> AsyncIterator[Path]:
+    """A socket file in a new 0700 folder, forwarded to `remote_path`; both are gone afterwards. Raises ReachError."""
+    asyncssh = load_asyncssh()
+    sessions = await ready()
+    folder = await asyncio.to_thread(private_folder)
+    local = folder / "socket"
+    try:
+        try:
+            listener = await sessions.connection.forward_local_path(str(local), remote_path)
+        except (asyncssh.Error, OSError) as error:
+            raise ReachError(host_name, f"forward {remote_path}", line(str(error), 200)) from error
+        try:
+            yield local
+        finally:
+            listener.close()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await listener.wait_closed()
+    finally:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+def private_folder() -> Path:
+    """A new folder that only this user can enter; those of consoles that no longer run are removed. Blocking."""
+    import psutil
+
+    base = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir())
+    if not os.access(base, os.W_OK):
+        base = Path(tempfile.gettempdir())
+    for old in base.glob(f"{_FOLDER}[0-9]*-*"):
+        pid = old.name.removeprefix(_FOLDER).partition("-")[0]
+        with suppress(OSError):
+            if pid.isdigit() and not psutil.pid_exists(int(pid)) and old.lstat().st_uid == os.getuid():
+                shutil.rmtree(old, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-", dir=base))

@@ -1,0 +1,193 @@
+"""One ssh connection: made within the handshake limits, through shared jump hosts, with every host key checked."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import random
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from console.fleet.inventory import Host
+from console.reach.faults import ConnectFailed, Fault, explain, explain_setup, is_dropped_login
+from console.reach.jumps import SharedJump, Watch
+from console.reach.limits import HandshakeLimits, Timings
+from console.reach.targets import Target, resolve
+from console.readings.output import Outcome
+from console.sanitize import line
+
+if TYPE_CHECKING:
+    import asyncssh
+
+_LOGIN_TRIES = 4
+"""Tries within one attempt where sshd drops the login (MaxStartups)."""
+_MOST_HOPS = 8
+
+
+def load_asyncssh() -> Any:
+    """asyncssh (0.2 s of CPU): imported on first use, never before the first paint."""
+    return importlib.import_module("asyncssh")
+
+
+class Connector:
+    """Makes the connections of one host. Nothing is contacted before `connect`."""
+
+    def __init__(
+        self,
+        host: Host,
+        limits: HandshakeLimits,
+        timings: Timings,
+        overrides: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._host = host
+        self._limits = limits
+        self._timings = timings
+        self._overrides = dict(overrides or {})
+        self._leases: list[SharedJump] = []
+
+    async def connect(self) -> tuple[asyncssh.SSHClientConnection, Watch]:
+        """Log in. The watch's `lost` is set when the connection ends. Raises ConnectFailed."""
+        await asyncio.to_thread(load_asyncssh)
+        target = await self._resolve(self._host.ssh, self._overrides)
+        self.release()
+        try:
+            return await self._through(target, _MOST_HOPS)
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Give back the jump hosts that the last connection went through."""
+        for lease in self._leases:
+            lease.release()
+        self._leases.clear()
+
+    async def _resolve(self, text: str, overrides: Mapping[str, Any], *, is_jump: bool = False) -> Target:
+        try:
+            return await asyncio.to_thread(resolve, text, self._host, self._timings, overrides, is_jump=is_jump)
+        except (ValueError, OSError) as error:
+            raise ConnectFailed(explain_setup(error, text)) from error
+
+    async def _through(self, target: Target, hops: int) -> tuple[asyncssh.SSHClientConnection, Watch]:
+        tunnel: asyncssh.SSHClientConnection | None = None
+        gate = f"{target.host}:{target.port}"
+        if target.jump:
+            if hops == 0:
+                problem = (
+                    f"more than {_MOST_HOPS} jump hosts before {target.label}: does ProxyJump lead round in a ring?"
+                )
+                raise ConnectFailed(Fault(Outcome.UNREACHABLE, problem, "correct ProxyJump in ssh_config", True))
+            for spec in target.jump.split(","):
+                gate = spec.strip()
+                tunnel = await self._jump(gate, tunnel, hops - 1)
+        return await self._log_in(target, tunnel, gate)
+
+    async def _jump(
+        self, spec: str, tunnel: asyncssh.SSHClientConnection | None, hops: int
+    ) -> asyncssh.SSHClientConnection:
+        """The one connection to a jump host, shared by every host behind it."""
+        key = (spec, self._host.config, self._host.known_hosts, id(tunnel) if tunnel else 0)
+        shared = self._limits.shared.get(key)
+        if not isinstance(shared, SharedJump):
+            shared = self._limits.shared[key] = SharedJump()
+        self._leases.append(shared.take())
+
+        async def make() -> tuple[asyncssh.SSHClientConnection, Watch]:
+            target = await self._resolve(spec, {}, is_jump=True)
+            if tunnel is not None:
+                return await self._log_in(target, tunnel, spec)
+            return await self._through(target, hops)
+
+        try:
+            return await shared.connection(make)
+        except ConnectFailed as failed:
+            fault = failed.fault
+            problem = f"jump host {spec}: {fault.problem}"
+            raise ConnectFailed(Fault(fault.outcome, problem, fault.hint, fault.stubborn, fault.host_key)) from failed
+
+    async def _log_in(
+        self, target: Target, tunnel: asyncssh.SSHClientConnection | None, gate: str
+    ) -> tuple[asyncssh.SSHClientConnection, Watch]:
+        for attempt in range(1, _LOGIN_TRIES + 1):
+            try:
+                async with self._limits.handshake(gate):
+                    return await self._log_in_once(target, tunnel)
+            except _Dropped as dropped:
+                if attempt == _LOGIN_TRIES:
+                    raise ConnectFailed(explain(dropped.error, target)) from dropped.error
+            await asyncio.sleep(self._timings.first_retry * random.uniform(0.2, 1.0) * attempt)  # noqa: S311
+        raise AssertionError("unreachable")
+
+    async def _log_in_once(
+        self, target: Target, tunnel: asyncssh.SSHClientConnection | None
+    ) -> tuple[asyncssh.SSHClientConnection, Watch]:
+        asyncssh = load_asyncssh()
+        watch = Watch()
+        try:
+            return await self._bounded(target, tunnel, watch), watch
+        except asyncssh.KeyExchangeFailed as error:
+            if "host key" not in str(error):
+                raise ConnectFailed(explain(error, target)) from error
+        except (asyncssh.Error, OSError) as error:
+            if watch.key is None and is_dropped_login(error):
+                raise _Dropped(error) from error
+            raise ConnectFailed(self._explain(error, target, watch)) from error
+        # the host no longer has a key of the known types: ask for any, so that its fingerprint can be shown
+        try:
+            connection = await self._bounded(target, tunnel, watch, server_host_key_algs="default")
+        except (asyncssh.Error, OSError) as error:
+            raise ConnectFailed(self._explain(error, target, watch)) from error
+        return connection, watch
+
+    def _explain(self, error: BaseException, target: Target, watch: Watch) -> Fault:
+        limit = target.connect_limit if not watch.connected else 0.0
+        return explain(error, target, key=watch.key, limit=limit, connected=watch.connected)
+
+    async def _bounded(
+        self, target: Target, tunnel: asyncssh.SSHClientConnection | None, watch: Watch, **more: Any
+    ) -> asyncssh.SSHClientConnection:
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(target.connect_limit) as limit:
+
+            def connected() -> None:
+                limit.reschedule(loop.time() + self._timings.login_limit + 1.0)
+
+            connection: asyncssh.SSHClientConnection = await load_asyncssh().connect(
+                **{"connect_timeout": None, **target.connect, **more},
+                tunnel=tunnel,
+                client_factory=_client_factory(target, watch, connected),
+            )
+        return connection
+
+
+class _Dropped(Exception):
+    """sshd dropped the login; worth trying again."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _client_factory(target: Target, watch: Watch, connected: Callable[[], None]) -> Callable[[], asyncssh.SSHClient]:
+    base: type[asyncssh.SSHClient] = load_asyncssh().SSHClient
+
+    class Client(base):  # type: ignore[valid-type, misc]
+        """Refuses every key that asyncssh did not find in known_hosts, and says which it was."""
+
+        def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
+            watch.connected = True
+            connected()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            watch.why = "" if exc is None else line(str(exc), 200)
+            watch.lost.set()
+
+        def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
+            watch.key = target.known.judge(host, addr, port, key, hop=target.label)
+            return False
+
+        def validate_host_ca_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
+            watch.key = target.known.judge(host, addr, port, key, hop=target.label)
+            return False
+
+    return Client

@@ -1,0 +1,128 @@
+"""Frames out of a sampler's bytes: what does not carry the stream's mark is noise; what is lost is counted."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from console.reach.link import Frame
+from console.sanitize import line
+
+MOST_LINE = 2 << 20
+"""Bytes of one line; a longer one is dropped."""
+MOST_TEXT = 1 << 20
+"""Characters of one text of a frame."""
+_KINDS = frozenset({"node", "gpu", "facts", "cgroup", "error"})
+_NOISE_KEPT = 3
+
+
+class FrameReader:
+    """Feed it bytes, take frames. Nothing that a host sends makes it raise or grow without bound.
+
+    On the wire a frame is `MARK {"k": kind, "n": number within its kind, "m": monotonic, "w": wall, "b": begun,
+    "t": {name: text}, "e": error, "s": source}`; one without `n` is not looked for when it is lost.
+    `Frame.sequence` counts the frames that were sent, lost ones too.
+    """
+
+    def __init__(self, mark: str) -> None:
+        self._mark = mark.encode() + b" "
+        self._buffer = bytearray()
+        self._skipping = False
+        self._ready: list[Frame] = []
+        self._next: dict[str, int] = {}
+        self._sequence = 0
+        self._noise: list[str] = []
+        self.flavour = ""
+        """`python` or `sh` once the loader has said so."""
+        self.lost = 0
+        """Frames that were sent but never arrived whole."""
+
+    @property
+    def noise(self) -> str:
+        """The last lines that came without the mark, as safe text: what a refusing shell said."""
+        return " ".join(self._noise)
+
+    def feed(self, data: bytes, received: float) -> None:
+        """Take in bytes that came at console monotonic time `received`."""
+        self._buffer += data
+        while True:
+            end = self._buffer.find(b"\n")
+            if end < 0:
+                break
+            row = bytes(self._buffer[:end])
+            del self._buffer[: end + 1]
+            if self._skipping:
+                self._skipping = False
+            else:
+                self._line(row, received)
+        if len(self._buffer) > MOST_LINE:
+            self._buffer.clear()
+            self._skipping = True
+
+    def take(self) -> list[Frame]:
+        """The frames that are complete by now."""
+        ready, self._ready = self._ready, []
+        return ready
+
+    def _line(self, row: bytes, received: float) -> None:
+        at = row.rfind(self._mark)
+        if at < 0:
+            if words := line(row, 200).strip():
+                self._noise = [*self._noise, words][-_NOISE_KEPT:]
+            return
+        rest = row[at + len(self._mark) :].strip()
+        if rest in (b"python", b"sh"):
+            self.flavour = rest.decode()
+        elif (frame := self._parsed(rest, received)) is not None:
+            self._ready.append(frame)
+
+    def _parsed(self, rest: bytes, received: float) -> Frame | None:
+        try:
+            raw = json.loads(rest.decode("utf-8", "replace"), strict=False)  # the sh script leaves tabs as they are
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(raw, dict) or raw.get("k") not in _KINDS:
+            return None
+        mono, wall = _number(raw.get("m")), _number(raw.get("w"))
+        number = raw.get("n")
+        if mono is None or wall is None:
+            return None
+        self._count(raw["k"], number if isinstance(number, int) else None)
+        return Frame(
+            kind=raw["k"],
+            sequence=self._sequence,
+            host_mono=mono,
+            host_wall=wall,
+            received=received,
+            texts=_texts(raw.get("t")),
+            error=line(str(raw.get("e") or ""), 300),
+            started=_number(raw.get("b")),
+            source=line(str(raw.get("s") or ""), 60),
+        )
+
+    def _count(self, kind: str, number: int | None) -> None:
+        if number is None:
+            self._sequence += 1
+            return
+        expected = self._next.get(kind, number)
+        missing = max(0, min(number - expected, 1_000_000))
+        self.lost += missing
+        self._sequence += 1 + missing
+        self._next[kind] = number + 1
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _texts(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        return {}
+    return {line(name, 60): text[:MOST_TEXT] for name, text in value.items() if isinstance(text, str)}

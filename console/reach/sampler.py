@@ -1,0 +1,143 @@
+"""The sampler stream: a script sent on stdin, one long-lived session a host, frames as JSON lines; nothing installed.
+
+The login shell gets `exec /bin/sh` alone. On its stdin comes the loader, which finds out what python3 can import
+(not only that it exists) and answers `MARK python` or `MARK sh`; then comes that script, then a heartbeat line every
+few seconds. Whatever a start-up file prints in between lacks the random mark and is skipped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncGenerator
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from console.fleet.inventory import Rates
+from console.reach.connection import load_asyncssh
+from console.reach.framing import FrameReader
+from console.reach.limits import Timings
+from console.reach.link import Frame
+from console.reach.sessions import Sessions
+from console.readings.gpu import QUERY_FIELDS
+from console.readings.output import SHELL_LINE
+from console.sanitize import lines
+
+if TYPE_CHECKING:
+    import asyncssh
+
+    Process = asyncssh.SSHClientProcess[bytes]
+
+LABEL = "laneswap-sampler"
+"""Stands in the command line of every sampler process, so that `ps` and tests find it."""
+IMPORTS = "os, select, signal, sys, time"
+"""What the script for python3 needs; the loader tries exactly these."""
+_CHUNK = 65_536
+
+LOADER = """\
+LC_ALL=C; export LC_ALL
+if python3 -ISBc 'import {imports}' >/dev/null 2>&1; then
+printf '\\n%s python\\n' {mark}
+exec python3 -ISBuc 'import sys; exec(sys.stdin.buffer.read(int(sys.argv[1])))' {size} {label} {arguments}
+fi
+printf '\\n%s sh\\n' {mark}
+exec /bin/sh -s {label} {arguments}
+"""
+
+
+class StreamEnded(Exception):
+    """The stream ended though the link may be up; says why in safe words."""
+
+
+def script(flavour: str) -> str:
+    """The script that runs on the host: `python` or `sh`."""
+    name = {"python": "sampler_host.py", "sh": "sampler_host.sh"}[flavour]
+    return resources.files("console.reach").joinpath(name).read_text(encoding="utf-8")
+
+
+def loader(mark: str, rates: Rates, timings: Timings) -> str:
+    """What /bin/sh reads first. `mark` is random for each stream."""
+    arguments = " ".join(
+        [
+            mark,
+            *(f"{value:g}" for value in (rates.node, rates.gpu, timings.beat_limit)),
+            *(f"{value:g}" for value in (timings.slow_after, timings.slow_limit)),
+            ",".join(QUERY_FIELDS),
+        ]
+    )
+    size = len(script("python").encode())
+    return LOADER.format(imports=IMPORTS, mark=mark, size=size, label=LABEL, arguments=arguments)
+
+
+async def sample(sessions: Sessions, rates: Rates, timings: Timings) -> AsyncGenerator[Frame, None]:
+    """One stream on one connection, until it ends. Raises StreamEnded, LinkLost or SessionRefused; never just returns.
+
+    Closing the generator closes the session: the sampler sees its stdin end and goes, with its children.
+    """
+    mark = secrets.token_hex(8)
+    reader = FrameReader(mark)
+    silence = max(timings.beat_limit, 10 * rates.node)
+    beating: asyncio.Task[None] | None = None
+    async with sessions.process(SHELL_LINE) as process:
+        try:
+            process.stdin.write(loader(mark, rates, timings).encode())
+            await _started(process, reader, timings.hello_limit)
+            process.stdin.write(script(reader.flavour).encode())
+            beating = asyncio.create_task(_beat(process, timings.beat))
+            while True:
+                for frame in reader.take():
+                    yield frame
+                data = await _read(process, silence, "no frame")
+                reader.feed(data, time.monotonic())
+        finally:
+            if beating is not None:
+                beating.cancel()
+                await asyncio.gather(beating, return_exceptions=True)
+
+
+async def _started(process: Process, reader: FrameReader, limit: float) -> None:
+    end = time.monotonic() + limit
+    while not reader.flavour:
+        try:
+            data = await _read(process, end - time.monotonic(), "the sampler did not start")
+        except StreamEnded as ended:
+            raise StreamEnded(f"{ended}: {reader.noise}" if reader.noise else str(ended)) from ended
+        reader.feed(data, time.monotonic())
+
+
+async def _read(process: Process, limit: float, silent: str) -> bytes:
+    """The next bytes. Raises StreamEnded when the stream ends, or stays silent for `limit` seconds."""
+    asyncssh = load_asyncssh()
+    try:
+        async with asyncio.timeout(max(0.0, limit)):
+            data: bytes = await process.stdout.read(_CHUNK)
+    except TimeoutError:
+        raise StreamEnded(f"{silent} within {limit:.0f} s") from None
+    except (asyncssh.Error, OSError) as error:
+        raise StreamEnded("connection lost") from error
+    if not data:
+        raise StreamEnded(await _last_words(process))
+    return data
+
+
+async def _last_words(process: Process) -> str:
+    said = b""
+    try:
+        async with asyncio.timeout(0.5):
+            await process.wait_closed()
+            said = await process.stderr.read(_CHUNK)
+    except (TimeoutError, OSError, load_asyncssh().Error):
+        said = b""
+    status = "" if process.exit_status is None else f" with exit status {process.exit_status}"
+    last = next((row for row in reversed(lines(said, 200, most=50)) if row.strip()), "")
+    return f"the remote shell ended it{status}" + (f": {last.strip()}" if last else "")
+
+
+async def _beat(process: Process, every: float) -> None:
+    while True:
+        await asyncio.sleep(every)
+        try:
+            process.stdin.write(b"beat\n")
+        except OSError:
+            return  # the reader sees the end of the stream
