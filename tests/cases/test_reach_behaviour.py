@@ -61,12 +61,27 @@ class Sshd(asyncssh.SSHServer):
                 "/bin/sh", "-c", process.command or "", stdin=pipe, stdout=pipe, stderr=pipe
             )
             self.children.append(child)
-            await process.redirect(stdin=child.stdin, stdout=child.stdout, stderr=child.stderr)
+            feed = asyncio.create_task(pump(process.stdin, child.stdin))
+            await asyncio.gather(pump(child.stdout, process.stdout), pump(child.stderr, process.stderr))
             status = await child.wait()
-            await process.stdout.drain()
+            feed.cancel()
+            await asyncio.gather(feed, return_exceptions=True)
             process.exit(status)
         finally:
             self.open -= 1
+
+
+async def pump(reader: Any, writer: Any) -> None:
+    """Copy until the end, or until one side is gone."""
+    try:
+        while chunk := await reader.read(65_536):
+            writer.write(chunk)
+            await writer.drain()
+    except (asyncssh.Error, OSError):
+        return
+    finally:
+        if isinstance(writer, asyncio.StreamWriter):
+            writer.close()
 
 
 @asynccontextmanager
@@ -141,7 +156,7 @@ async def test_open_failed_is_our_limit() -> None:
     assert inspect_case("C047", "output", "error=error.txt")["outcome"] == "our session limit"
     sshd = Sshd(most=0)
     async with server(sshd) as port, link_to(port) as link:
-        answer = await link.run(["true"], limit=2)
+        answer = await link.run(["true"], limit=1)
         assert answer.outcome is Outcome.OUR_LIMIT
         assert "not sent" in answer.hint
         assert link.state.status is LinkStatus.UP
@@ -196,6 +211,7 @@ async def test_a_lost_command_is_not_sent_again(tmp_path: Path) -> None:
         await asyncio.sleep(0.2)
         sshd.connections[0].abort()
         answer = await running
+        await until(lambda: sshd.logins == 2 and link.state.status is LinkStatus.UP)
         again = await link.run(["cat", str(trace)], limit=20)
     assert answer.outcome is Outcome.UNKNOWN
     assert (answer.exit_status, answer.ok) == (None, False)
