@@ -609,8 +609,8 @@ class Handler(BaseHTTPRequestHandler):
         if self.path != "/__fault":
             return self.send(Answer(404, "application/json", b'{"detail":"Not Found"}'))
         try:
-            self.engine.set_fault({**json.loads(body or b"{}"), "since": time.time()})
-        except (ValueError, AttributeError) as error:
+            self.engine.set_fault(order(body))
+        except ValueError as error:
             return self.send(Answer(400, "application/json", json.dumps({"detail": str(error)}).encode()))
         return self.send(Answer(200, "application/json", json.dumps(self.engine.truth()).encode()))
 
@@ -718,12 +718,20 @@ def throughput_line(v: dict[str, float], decode: float, prefill: float) -> str:
     )
 
 
+def order(text: str | bytes) -> dict[str, Any]:
+    """A fault and its options out of JSON. Raises ValueError."""
+    wanted = json.loads(text)
+    if not isinstance(wanted, dict):
+        raise ValueError('an object such as {"fault": "hang"} is wanted')
+    return {**wanted, "since": time.time()}
+
+
 def obey(engine: Engine) -> None:
     """Faults as JSON lines on stdin; the end of stdin is the end of the engine."""
     for line in sys.stdin:
         try:
-            engine.set_fault({**json.loads(line), "since": time.time()})
-        except (ValueError, AttributeError) as error:
+            engine.set_fault(order(line))
+        except ValueError as error:
             say(f"control: {error}")
     os._exit(0)
 

@@ -270,7 +270,14 @@ def _merged(name: str | Path, seen: tuple[str, ...] = ()) -> tuple[Path | str, d
         return file, raw
     if not isinstance(base, str) or base in seen or len(seen) > 8:
         raise ScenarioError(file, ["extends: must name another scenario, without a circle"])
-    return file, _merge(_merged(base, (*seen, base))[1], raw)
+    if "/" in base or base.endswith(".toml"):
+        base = str(Path(text).parent / base)
+    try:
+        return file, _merge(_merged(base, (*seen, base))[1], raw)
+    except ScenarioError as error:
+        if error.problems[0].startswith("no such scenario"):
+            raise ScenarioError(file, [f"extends: {error.problems[0]}"]) from None
+        raise
 
 
 def _merge(base: Any, over: Any) -> Any:
