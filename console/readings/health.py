@@ -57,34 +57,31 @@ def http_light(
     started: float | None = None,
     previous: HttpLight | None = None,
     old_process: bool = False,
+    down: bool = False,
 ) -> HttpLight:
     """The HTTP light over the recent probes, oldest first.
 
     `started` is the console-monotonic time of the head container's present start: probes sent before it are of
-    another process and do not count. `old_process` says that the counters prove the same (see `progress.old_process`).
-    `previous` is the last light: `ever_ok` is kept from it while `started` stays the same.
+    another process and do not count. `old_process` says that the counters show the old process to answer still (see
+    `progress.old_process`). `previous` is the last light: `ever_ok` is kept from it while `started` stays the same.
+    `down` says that the link to the asking host is down: the probes are then of the past.
     """
-    same_start = previous is not None and _same(previous.started, started)
-    ever_ok = bool(previous is not None and previous.ever_ok and same_start)
-    counted = [item for item in probes if started is None or item.at - item.took >= started]
-    if probes and probes[-1].transport is Transport.UNREACHABLE:
-        return replace(classify(probes[-1]), ever_ok=ever_ok, started=started)
+    ever_ok = previous is not None and previous.ever_ok and _same(previous.started, started)
+    if down or (probes and probes[-1].transport is Transport.UNREACHABLE):
+        verdict, detail = _BELOW_HTTP[Transport.UNREACHABLE]
+        return HttpLight(verdict, ever_ok=ever_ok, detail=detail, started=started)
+    counted = [classify(item) for item in probes if started is None or item.at - item.took >= started]
     if not counted:
         detail = "no probe since the container started" if probes else "not asked yet"
-        return HttpLight(HttpVerdict.UNKNOWN, ever_ok=ever_ok, detail=detail, started=started, old_process=bool(probes))
-    newest = classify(counted[-1])
-    if old_process and newest.verdict is HttpVerdict.OK:
+        return HttpLight(ever_ok=ever_ok, detail=detail, started=started, just_started=bool(probes))
+    newest = counted[-1]
+    if newest.verdict is HttpVerdict.OK and old_process:
         detail = "200 from a process older than the container"
         return replace(newest, verdict=HttpVerdict.UNKNOWN, detail=detail, started=started, old_process=True)
-    misses = 0
-    for item in reversed(counted):
-        if item.transport is Transport.UNREACHABLE:
-            continue
-        if classify(item).verdict is HttpVerdict.OK:
-            break
-        misses += 1
-    seen_ok = not old_process and any(classify(item).verdict is HttpVerdict.OK for item in counted)
-    return replace(newest, misses=misses, ever_ok=ever_ok or seen_ok, started=started)
+    asked = [light.verdict is HttpVerdict.OK for light in counted if light.verdict is not HttpVerdict.UNREACHABLE]
+    misses = asked[::-1].index(True) if any(asked) else len(asked)
+    ever_ok = ever_ok or (any(asked) and not old_process)
+    return replace(newest, misses=misses, ever_ok=ever_ok, started=started)
 
 
 def _same(one: float | None, other: float | None) -> bool:

@@ -134,6 +134,8 @@ class _Judge:
             return self._say(LaneState.BOOTING, f"{why} ({self.booting})" if self.booting else why)
         if self.booting:
             return self._say(LaneState.BOOTING, f"loading: {self.booting}")
+        if self.http.just_started and not self.http.ever_ok:
+            return self._say(LaneState.BOOTING, "the container has just started and was not asked yet")
         return self._say(LaneState.UNKNOWN, f"health unknown: {self.http.detail or 'not asked yet'}")
 
     # Rows by what HTTP says

@@ -43,6 +43,8 @@ class HttpLight:
     """Console-monotonic start of the container that `ever_ok` speaks of."""
     old_process: bool = False
     """The newest 200 came from a process older than the container's present start."""
+    just_started: bool = False
+    """No probe was sent since the container's present start."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from console import sanitize
 from console.readings.answers import HttpAnswer
 from console.readings.exposition import Labels
 from console.readings.lights import Progress, ProgressLight
+from console.readings.rates import increase, new_process
 from console.readings.scrape import Scrape
 from console.readings.series import (
     GENERATION,
@@ -45,6 +46,8 @@ class Pulse:
     use: tuple[tuple[Labels, float], ...]
     running: float
     waiting: float
+    decoded: float | None
+    """Tokens that came out, where the engine counts them as they come."""
 
     def stood(self, other: Pulse) -> bool:
         """Whether nothing stepped between two pulses.
@@ -60,6 +63,15 @@ class Pulse:
 
 def pulse(scrape: Scrape, only: str | None = None) -> Pulse:
     """The pulse of a scrape; `only` narrows it to one data-parallel engine."""
+    memo = scrape.memo
+    name = f"pulse {only}" if only is not None else "pulse"
+    if name not in memo:
+        memo[name] = _pulse(scrape, only)
+    found: Pulse = memo[name]
+    return found
+
+
+def _pulse(scrape: Scrape, only: str | None) -> Pulse:
     engine, index = scrape.engine, scrape.index
 
     def read(names: tuple[str, ...]) -> dict[Labels, float]:
@@ -70,13 +82,16 @@ def pulse(scrape: Scrape, only: str | None = None) -> Pulse:
     steps = read(STEPS[engine])
     if engine is EngineKind.SGLANG:
         tokens.update(read((REALTIME,)))
-    use = read(VLLM_USAGE) if engine is EngineKind.VLLM else read(SGLANG_USED)
+    live = engine is EngineKind.VLLM
+    decoded = values(index, present(index, GENERATION[engine])) if live else values(index, REALTIME, mode="decode")
+    use = read(VLLM_USAGE) if live else read(SGLANG_USED)
     return Pulse(
         tokens=tuple(sorted(tokens.items())),
         steps=sum(steps.values()) if steps else None,
         use=tuple(sorted(use.items())),
         running=sum(read(RUNNING[engine]).values()),
         waiting=sum(read(WAITING[engine]).values()),
+        decoded=sum(decoded.values()) if decoded else None,
     )
 
 
@@ -128,31 +143,24 @@ class _Walk:
         self, run: Sequence[Scrape], stall_after: float, probes: Sequence[HttpAnswer], probing_since: float | None
     ) -> None:
         self.run = run
+        self.last = len(run) - 1
         self.stall_after = stall_after
         self.spans = [(item.at - item.took, item.at) for item in probes]
         if probing_since is not None:
             self.spans.append((probing_since, math.inf))
-        self.pulses = {len(run) - 1: pulse(run[-1])}
-        self.has_work = self._work(len(run) - 1)
-        self.still = self._still_since()
-
-    def _pulse(self, position: int) -> Pulse:
-        if position not in self.pulses:
-            self.pulses[position] = pulse(self.run[position])
-        return self.pulses[position]
+        self.has_work = self._work(self.last)
+        self.still = self._still_since() if self.has_work else self.last
 
     def _work(self, position: int) -> bool:
-        seen = self._pulse(position)
-        running = seen.running
         scrape = self.run[position]
-        if scrape.engine is EngineKind.SGLANG:
-            running -= sum(began <= scrape.at <= ended for began, ended in self.spans)
-        return running > 0 or seen.waiting > 0
+        seen = pulse(scrape)
+        own = sum(began <= scrape.at <= ended for began, ended in self.spans)
+        return seen.running > (own if scrape.engine is EngineKind.SGLANG else 0) or seen.waiting > 0
 
     def _still_since(self) -> int:
         """Position of the first scrape since which nothing has stepped."""
-        first = len(self.run) - 1
-        while first > 0 and self._pulse(first - 1).stood(self._pulse(first)):
+        first = self.last
+        while first > 0 and pulse(self.run[first - 1]).stood(pulse(self.run[first])):
             first -= 1
         return first
 
@@ -160,7 +168,7 @@ class _Walk:
         """Seconds without a step while work was present without a break; None without work."""
         if not self.has_work:
             return None
-        first = len(self.run) - 1
+        first = self.last
         while first > self.still and self._work(first - 1):
             first -= 1
         return self.run[-1].at - self.run[first].at
@@ -192,11 +200,11 @@ class _Walk:
 
     def prefill_for(self) -> float:
         """Seconds since the last token came out, with work present all the while."""
-        first = len(self.run) - 1
+        first = self.last
         while first > 0 and self._work(first - 1):
+            earlier, later = pulse(self.run[first - 1]).decoded, pulse(self.run[first]).decoded
             span = self.run[first].at - self.run[first - 1].at
-            decode = throughput(self.run[first - 1 : first + 1]).decode_tps
-            if span <= 0 or decode is None or decode >= MOVING_TPS:
+            if earlier is None or later is None or later - earlier >= MOVING_TPS * span:
                 break
             first -= 1
         return self.run[-1].at - self.run[first].at
@@ -208,7 +216,7 @@ class _Walk:
         found = []
         for name in scopes if len(scopes) > 1 else ():
             last = pulse(newest, name)
-            first = len(self.run) - 1
+            first = self.last
             while first > 0 and last.running and pulse(self.run[first - 1], name) == last:
                 first -= 1
             stood = newest.at - self.run[first].at
@@ -231,4 +239,9 @@ def old_process(scrapes: Sequence[Scrape], started: float | None) -> bool:
     earlier, later = heartbeat(before[-1])[0], heartbeat(run[-1])[0]
     if not earlier or later is None or later < earlier:
         return False
-    return not any(throughput([first, last]).restarted for first, last in pairwise(run) if last.at >= started)
+    across = [before[-1], *(item for item in run if item.at >= started)]
+    if any(new_process(one.index, other.index) for one, other in pairwise(across)):
+        return False
+    counters = (GENERATION[run[-1].engine], PROMPT[run[-1].engine], (REALTIME,), STEPS[run[-1].engine])
+    moved = [increase(across, names) for names in counters]
+    return not any(item.resets for item in moved if item is not None)

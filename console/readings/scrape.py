@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from console.readings.answers import HttpAnswer, Transport
 from console.readings.exposition import Sample, parse
@@ -51,6 +52,8 @@ class Scrape:
     bytes: int
     index: Index = field(init=False, repr=False, compare=False)
     """The samples by name."""
+    memo: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
+    """What was worked out of this scrape before: the screen asks four times a second."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "index", indexed(self.samples))
