@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from console import format as fmt
-from console.reach.link import LinkStatus
 from console.readings.health import LaneState
+from console.readings.link import LinkStatus
 from console.readings.memory import Memory
 from console.readings.quality import Quality
 from console.snapshot import HostView, LaneView, Severity, Snapshot

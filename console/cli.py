@@ -81,7 +81,7 @@ def rehearse(
     headless: Annotated[bool, Parameter(negative="", help="No screen: one line a second on stdout.")] = False,
     seconds: Annotated[float, Parameter(help="How long to run without a screen.")] = 20.0,
     json: Json = False,
-    list: Annotated[bool, Parameter(name="--list", negative="", help="List the scenarios.")] = False,
+    show_list: Annotated[bool, Parameter(name="--list", negative="", help="List the scenarios.")] = False,
     ascii: Ascii = False,
     theme: Theme = "dark",
 ) -> int:
@@ -89,9 +89,9 @@ def rehearse(
     from console.rehearsal.scenario import list_scenarios, load_scenario
     from console.rehearsal.source import RehearsalSource
 
-    if list:
-        for item in list_scenarios():
-            print(f"{item.name:<16} {item.title}")
+    if show_list:
+        for name, title in list_scenarios().items():
+            print(f"{name:<16} {title}")
         return EXIT_GOOD
     if not 0.1 <= speed <= 1000:
         raise UsageError("--speed: from 0.1 to 1000")

@@ -14,8 +14,8 @@ from console import format as fmt
 from console.alarms import alarms
 from console.document import document
 from console.lamps import lamps
-from console.reach.link import LinkStatus
 from console.readings.health import LaneState
+from console.readings.link import LinkStatus
 from console.readings.quality import Reading
 from console.snapshot import HostView, LaneView, Severity, Snapshot, Source
 

@@ -7,11 +7,11 @@ from enum import StrEnum
 from typing import Protocol
 
 from console.fleet.inventory import Fleet, Lane
-from console.reach.link import LinkState
 from console.readings.containers import Container, Containers
 from console.readings.facts import HostFacts
 from console.readings.gpu import Gpu
 from console.readings.health import HttpAnswer, LaneVerdict, Lights
+from console.readings.link import LinkState
 from console.readings.memory import Memory
 from console.readings.quality import Reading
 from console.readings.throughput import Throughput

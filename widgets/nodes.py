@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from console.reach.link import LinkStatus
 from console.readings.gpu import Gpu
+from console.readings.link import LinkStatus
 from console.readings.memory import Memory
 from console.readings.quality import Quality
 from console.snapshot import HostView, LaneView, RankView

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
+from bisect import insort
 from collections.abc import Mapping
 from typing import Any
 
 from console.alarms import Alarm, alarms
-from console.feed.follow import LogFollower
+from console.feed.follow import LogFeed
 from console.feed.host import HostFeed
 from console.feed.lane import LaneFeed
 from console.feed.supervise import forever
@@ -29,7 +29,7 @@ class Feed:
         """`overrides` are asyncssh connect options by host, for an embedded fleet with keys in memory."""
         limits = HandshakeLimits()
         self._fleet = fleet
-        self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
+        self._events: list[Event] = []
         self._sequence = 0
         self._tasks: list[asyncio.Task[None]] = []
         self._raised: dict[str, Alarm] = {}
@@ -46,7 +46,7 @@ class Feed:
         self._lanes = {
             name: LaneFeed(name, lane, self._hosts, fleet.rates, self.note) for name, lane in fleet.lanes.items()
         }
-        self._follower = LogFollower()
+        self._log = LogFeed()
 
     async def start(self) -> None:
         """Begin to ask every source; returns at once."""
@@ -55,7 +55,7 @@ class Feed:
         loops = [loop for host in self._hosts.values() for loop in host.tasks()]
         loops += [loop for lane in self._lanes.values() for loop in lane.tasks()]
         loops.append(forever("alarm watch", self._watch, lambda why: self.note("console", why, Severity.LOOK)))
-        loops.append(forever("log follower", self._follower.run, self._follower.fail))
+        loops.append(forever("log follower", self._log.run, self._log.fail))
         self._tasks = [asyncio.create_task(loop) for loop in loops]
         if self._lanes:
             first = next(iter(self._lanes.values()))
@@ -68,11 +68,14 @@ class Feed:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
         closing = [lane.close() for lane in self._lanes.values()] + [host.close() for host in self._hosts.values()]
-        await asyncio.gather(self._follower.close(), *closing, return_exceptions=True)
+        await asyncio.gather(self._log.close(), *closing, return_exceptions=True)
 
-    def note(self, subject: str, text: str, severity: Severity) -> None:
-        """Keep an event; both texts are made safe here."""
-        self._events.append(Event(time.time(), word(subject), line(text), severity))
+    def note(self, subject: str, text: str, severity: Severity, wall: float | None = None) -> None:
+        """Keep an event in order of time (Unix seconds, now if left out); both texts are made safe here."""
+        event = Event(time.time() if wall is None else wall, word(subject), line(text), severity)
+        insort(self._events, event, key=lambda item: item.wall)
+        if len(self._events) > EVENTS_KEPT:
+            del self._events[0]
 
     def snapshot(self) -> Snapshot:
         """The newest picture."""
@@ -87,13 +90,13 @@ class Feed:
             hosts=tuple(host.view() for host in self._hosts.values()),
             lanes=tuple(lane.view(now, wall) for lane in self._lanes.values()),
             events=tuple(self._events),
-            log=self._follower.view(),
+            log=self._log.view(),
         )
 
     def follow(self, lane: str, host: str) -> None:
         """Follow the log of the container that serves `lane` on `host`."""
         feed = self._hosts[host]
-        self._follower.choose(host, feed.docker, lambda: self._container_id(lane, host))
+        self._log.choose(host, feed.docker, lambda: self._container_id(lane, host))
 
     def _container_id(self, lane: str, host: str) -> tuple[str, str] | None:
         container = self._lanes[lane].container_on(host)

@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from collections.abc import Coroutine
+from typing import Any, Protocol
 
 from console.feed.kept import Kept
 from console.feed.supervise import forever
 from console.fleet.inventory import Host, Rates
 from console.reach.docker_engine import DockerEngine
-from console.reach.link import Frame, Link, LinkStatus
+from console.reach.link import Frame, Link
 from console.readings.containers import Containers
+from console.readings.exits import ContainerEvent
 from console.readings.facts import HostFacts, parse_facts
-from console.readings.gpu import Gpu, parse_gpus
+from console.readings.gpu import Gpu, GpuUnreadable, parse_gpus
+from console.readings.link import LinkStatus
 from console.readings.memory import MeminfoUnreadable, Memory, parse_memory
-from console.sanitize import line, word
+from console.readings.quality import Reading
+from console.sanitize import line
 from console.snapshot import HostView, MemoryPoint, Severity
 
 HISTORY_POINTS = 900
@@ -27,7 +30,11 @@ DRIFT_FRAMES = 30
 EVENT_PAUSE = 0.05
 """Seconds to let a burst of container events arrive before one re-read answers them all."""
 
-Note = Callable[[str, str, Severity], None]
+
+class Note(Protocol):
+    """Keeps an event; `wall` is Unix seconds, now if left out."""
+
+    def __call__(self, subject: str, text: str, severity: Severity, wall: float | None = None) -> None: ...
 
 
 class HostFeed:
@@ -82,10 +89,18 @@ class HostFeed:
             gpus=self._gpus.reading(down),
             facts=self._facts.reading(down),
             containers=self._containers.reading(down),
-            drift=max(self._offsets) if self._offsets and down is None else None,
+            drift=self.drift(),
             unified=any(gpu.unified for gpu in gpus),
             history=tuple(self._history),
         )
+
+    def drift(self) -> float | None:
+        """Seconds the host's clock is ahead of the console's, by the least delayed of the newest frames."""
+        return max(self._offsets) if self._offsets and self.down_since() is None else None
+
+    def view_containers(self) -> Reading[Containers]:
+        """The containers at this moment."""
+        return self._containers.reading(self.down_since())
 
     def _note_link_change(self) -> None:
         state = self.link.state
@@ -123,17 +138,15 @@ class HostFeed:
         self._history.append(MemoryPoint(frame.received, used, float(memory.cached), float(memory.free)))
 
     def _take_gpu(self, frame: Frame) -> None:
-        gpus = parse_gpus(frame.texts.get("csv", ""))
-        if gpus:
-            self._gpus.put(gpus, frame.received)
-        else:
-            self._gpus.fail("nvidia-smi answered without a GPU")
+        try:
+            self._gpus.put(parse_gpus(frame.texts.get("csv", "")), frame.received)
+        except GpuUnreadable as error:
+            self._gpus.fail(line(str(error)))
 
     def _take_facts(self, frame: Frame) -> None:
-        self._facts.put(parse_facts(frame.texts), frame.received)
-        size = frame.texts.get("page_size", "")
-        if size.isdigit() and int(size) > 0:
-            self._page_size = int(size)
+        facts = parse_facts(frame.texts)
+        self._facts.put(facts, frame.received)
+        self._page_size = facts.page_size or self._page_size
 
     def _take_error(self, frame: Frame) -> None:
         why = line(frame.error)
@@ -155,14 +168,14 @@ class HostFeed:
                 pass
             self._changed.clear()
 
-    def _on_docker_event(self, event: Mapping[str, Any]) -> None:
+    def _on_docker_event(self, event: ContainerEvent) -> None:
         self._changed.set()
-        action = word(str(event.get("Action", "")))
-        actor = event.get("Actor") or {}
-        attributes = actor.get("Attributes") or {} if isinstance(actor, Mapping) else {}
-        name = word(str(attributes.get("name", "")))
-        if action == "die":
-            code = word(str(attributes.get("exitCode", "?")))
-            self._note(self.name, f"container {name} died, exit {code}", Severity.LOOK)
-        elif action in ("start", "stop", "kill", "oom", "pause", "unpause", "destroy", "rename", "restart"):
-            self._note(self.name, f"container {name} {action}", Severity.LOOK if action == "oom" else Severity.NORMAL)
+        if event.action == "die":
+            text, severity = f"container {event.name} died, exit {event.exit_code}", Severity.LOOK
+        elif event.action == "oom":
+            text, severity = f"container {event.name} ran out of memory", Severity.LOOK
+        elif event.action == "health_status":
+            text, severity = f"container {event.name}: Docker says {event.health}", Severity.NORMAL
+        else:
+            text, severity = f"container {event.name} {event.action}", Severity.NORMAL
+        self._note(self.name, text, severity, event.time)

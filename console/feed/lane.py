@@ -7,6 +7,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Coroutine, Mapping
+from dataclasses import replace
 from typing import Any
 
 from console.feed.host import HostFeed, Note
@@ -14,10 +15,11 @@ from console.feed.kept import Kept
 from console.feed.supervise import forever
 from console.fleet.inventory import Lane, Rates
 from console.reach.engine_http import EngineHttp
-from console.reach.link import LinkStatus
 from console.readings.containers import Container, Containers, ContainerState, serving_container
 from console.readings.health import (
     HttpAnswer,
+    HttpLight,
+    HttpVerdict,
     LaneState,
     LaneVerdict,
     Lights,
@@ -26,8 +28,10 @@ from console.readings.health import (
     Transport,
     http_light,
     judge,
+    old_process,
     progress_light,
 )
+from console.readings.link import LinkStatus
 from console.readings.quality import Reading
 from console.readings.served import UnreadableModels, parse_models
 from console.readings.throughput import EngineKind, Scrape, ScrapeVerdict, Throughput, read_scrape, throughput
@@ -44,13 +48,9 @@ SLOW_HEALTH_LIMIT_S = 25.0
 FAST_HEALTH_LIMIT_S = 5.0
 IN_THREAD_BYTES = 256 * 1024
 """Bodies over this size are parsed in a thread, so that keys and repaints never wait for one."""
+REACHABLE_CHECK_S = 0.1
 USUAL_AFTER = 60
 """Serving points before the lane has a usual band of its own."""
-
-_TO_SCRAPE = {
-    Transport.REFUSED: ScrapeVerdict.REFUSED,
-    Transport.UNREACHABLE: ScrapeVerdict.UNREACHABLE,
-}
 
 
 class LaneFeed:
@@ -75,6 +75,8 @@ class LaneFeed:
         self._last_decode: float | None = None
         self._verdict = LaneVerdict(LaneState.UNKNOWN, "not read yet")
         self._state_since = time.monotonic()
+        self._http_light = HttpLight()
+        self._probing_since: float | None = None
 
     def tasks(self) -> list[Coroutine[Any, Any, None]]:
         """The loops to run while the feed lives."""
@@ -93,43 +95,49 @@ class LaneFeed:
     def _reachable(self) -> bool:
         return self.lane.via == "direct" or self._head.link.state.status is LinkStatus.UP
 
+    async def _until_reachable(self) -> None:
+        # The link says what it is when asked; it has no event to wait for.
+        while not self._reachable():  # noqa: ASYNC110
+            await asyncio.sleep(REACHABLE_CHECK_S)
+
     async def _paced(self, began: float, interval: float) -> None:
         await asyncio.sleep(max(0.05, interval - (time.monotonic() - began)))
 
     async def _scrape_loop(self) -> None:
         while True:
+            await self._until_reachable()
             began = time.monotonic()
-            if self._reachable():
-                answer = await self._http.get(self.lane.metrics_path, limit=SCRAPE_LIMIT_S)
-                if len(answer.body) > IN_THREAD_BYTES:
-                    scrape = await asyncio.to_thread(read_scrape, answer, self.lane.kind)
-                else:
-                    scrape = read_scrape(answer, self.lane.kind)
-                self._take_scrape(scrape)
+            answer = await self._http.get(self.lane.metrics_path, limit=SCRAPE_LIMIT_S)
+            if len(answer.body) > IN_THREAD_BYTES:
+                scrape = await asyncio.to_thread(read_scrape, answer, self.lane.kind)
+            else:
+                scrape = read_scrape(answer, self.lane.kind)
+            self._take_scrape(scrape)
             await self._paced(began, self._rates.scrape)
 
     async def _health_loop(self) -> None:
         limit = SLOW_HEALTH_LIMIT_S if self.lane.kind is EngineKind.SGLANG else FAST_HEALTH_LIMIT_S
         while True:
-            began = time.monotonic()
-            if self._reachable():
-                answer = await self._http.get(self.lane.health_path, limit=limit, max_bytes=64 * 1024)
-                self._probes.append(answer)
-                if answer.transport is Transport.UNREACHABLE:
-                    self._health.fail(answer.detail or "unreachable")
-                else:
-                    self._health.put(answer, answer.at)
+            await self._until_reachable()
+            began = self._probing_since = time.monotonic()
+            answer = await self._http.get(self.lane.health_path, limit=limit, max_bytes=64 * 1024)
+            self._probing_since = None
+            self._probes.append(answer)
+            if answer.transport is Transport.UNREACHABLE:
+                self._health.fail(answer.detail or "unreachable")
+            else:
+                self._health.put(answer, answer.at)
             await self._paced(began, self.lane.health_every)
 
     async def _identity_loop(self) -> None:
         while True:
+            await self._until_reachable()
             began = time.monotonic()
-            if self._reachable():
-                answer = await self._http.get("/v1/models", limit=SCRAPE_LIMIT_S, max_bytes=1024 * 1024)
-                try:
-                    self._served.put(parse_models(answer), answer.at)
-                except UnreadableModels as error:
-                    self._served.fail(str(error))
+            answer = await self._http.get("/v1/models", limit=SCRAPE_LIMIT_S, max_bytes=1024 * 1024)
+            try:
+                self._served.put(parse_models(answer), answer.at)
+            except UnreadableModels as error:
+                self._served.fail(str(error))
             interval = IDENTITY_INTERVAL if not self._served.error else 5.0
             await self._paced(began, interval)
 
@@ -151,7 +159,9 @@ class LaneFeed:
         kv = math.nan if found.kv.used_fraction is None else found.kv.used_fraction
         self._history.append(RatePoint(at, decode, kv))
         pool = found.kv.tokens
-        if pool is not None and (not self._pools or self._pools[-1] != pool or found.restarted and found.step_delta == 0):
+        if pool is not None and (
+            not self._pools or self._pools[-1] != pool or (found.restarted and found.step_delta == 0)
+        ):
             self._pools.append(pool)
         if found.running and found.decode_tps:
             self._last_decode = found.decode_tps
@@ -162,7 +172,7 @@ class LaneFeed:
 
     def view(self, now: float, wall: float) -> LaneView:
         """The lane at this moment."""
-        down = None if self.lane.via == "direct" else self._head.down_since()
+        down = self._unreachable_since()
         ranks = tuple(self._rank(number, host, now) for number, host in enumerate(self.lane.rank_hosts))
         lights = self._lights(ranks, now, wall)
         self._judge(lights, now, wall)
@@ -182,8 +192,18 @@ class LaneFeed:
             last_decode=self._last_decode,
         )
 
+    def _unreachable_since(self) -> float | None:
+        return None if self.lane.via == "direct" else self._head.down_since()
+
     def _judge(self, lights: Lights, now: float, wall: float) -> None:
-        verdict = judge(lights, stall_after=self.lane.stall_after)
+        value = self._throughput.value
+        seen = value.engine if value is not None else EngineKind.UNKNOWN
+        verdict = judge(
+            lights,
+            stall_after=self.lane.stall_after,
+            engine=self.lane.kind if self.lane.kind is not EngineKind.UNKNOWN else seen,
+            wall=wall + (self._head.drift() or 0.0),
+        )
         if verdict.state is not self._verdict.state:
             loud = verdict.state in (LaneState.DOWN, LaneState.STALLED, LaneState.DEGRADED, LaneState.PAUSED)
             self._note(self.name, f"{verdict.state.upper()}: {verdict.why}", Severity.ACT if loud else Severity.NORMAL)
@@ -200,7 +220,7 @@ class LaneFeed:
             return RankView(number, host, None, "no container", "")
         return RankView(number, host, container, rank_word(container), container.revision)
 
-    def _process_light(self, ranks: tuple[RankView, ...], now: float) -> ProcessLight:
+    def _process_light(self, ranks: tuple[RankView, ...]) -> ProcessLight:
         held = [(rank, rank.container) for rank in ranks if rank.container is not None]
         running = [rank for rank, item in held if item.state is ContainerState.RUNNING]
         dead = [
@@ -214,13 +234,13 @@ class LaneFeed:
             expected=len(ranks),
             running=len(running),
             dead=tuple(dead),
-            unknown=tuple(f"{rank.host}: {self._why_unknown(rank.host, now)}" for rank in ranks if rank.word == "unknown"),
+            unknown=tuple(f"{rank.host}: {self._why_unknown(rank.host)}" for rank in ranks if rank.word == "unknown"),
             paused=tuple(rank.host for rank, item in held if item.state is ContainerState.PAUSED),
             started_at=head.started_at if head else None,
             id=head.id if head else "",
         )
 
-    def _why_unknown(self, host: str, now: float) -> str:
+    def _why_unknown(self, host: str) -> str:
         feed = self._hosts[host]
         reading = feed.view_containers()
         if feed.down_since() is not None:
@@ -230,7 +250,41 @@ class LaneFeed:
         return reading.error or ("containers not read yet" if reading.taken_mono is None else "containers stale")
 
     def _lights(self, ranks: tuple[RankView, ...], now: float, wall: float) -> Lights:
-        raise NotImplementedError
+        process = self._process_light(ranks)
+        drift = self._head.drift() or 0.0
+        started = None if process.started_at is None else now - (wall + drift - process.started_at)
+        if self._unreachable_since() is not None:
+            return self._blind_lights(process)
+        newest = self._scrapes[-1] if self._scrapes else None
+        http = http_light(
+            self._probes,
+            started=started,
+            previous=self._http_light,
+            old_process=old_process(self._scrapes, started),
+        )
+        self._http_light = http
+        return Lights(
+            process=process,
+            http=http,
+            scrape=ScrapeLight(newest.verdict, newest.detail, len(newest.samples)) if newest else ScrapeLight(),
+            progress=progress_light(
+                self._scrapes,
+                now,
+                self.lane.stall_after,
+                probes=self._probes,
+                probing_since=self._probing_since,
+                reading=self._throughput.value,
+            ),
+        )
+
+    def _blind_lights(self, process: ProcessLight) -> Lights:
+        """The link to the head is down: what the engine said before it went is not what it says now."""
+        return Lights(process=process, http=replace(self._http_light, verdict=HttpVerdict.UNREACHABLE, status=None))
+
+    def container_on(self, host: str) -> Container | None:
+        """The container of this lane on `host`, as last read."""
+        docker = self._hosts[host].view_containers().value
+        return None if docker is None else serving_container(docker.items, self.lane.port, self.lane.containers)
 
 
 def rank_word(container: Container) -> str:

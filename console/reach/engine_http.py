@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
 from console import __version__
-from console.reach.link import Link, LinkStatus, ReachError, Reason
+from console.reach.link import Link, ReachError, Reason
 from console.readings.health import HttpAnswer, Transport
+from console.readings.link import LinkStatus
 from console.sanitize import line
 
 if TYPE_CHECKING:

@@ -10,28 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from console.readings.link import LinkState
 from console.readings.output import Output
-
-
-class LinkStatus(StrEnum):
-    """Whether a host can be asked right now."""
-
-    CONNECTING = "connecting"
-    UP = "up"
-    DOWN = "down"
-
-
-@dataclass(frozen=True, slots=True)
-class LinkState:
-    """The state of one link. `since` is monotonic; `error` and `hint` are safe text."""
-
-    status: LinkStatus
-    since: float
-    error: str = ""
-    hint: str = ""
-    attempts: int = 0
-    retry_at: float | None = None
-    """Monotonic time of the next connection attempt."""
 
 
 @dataclass(frozen=True, slots=True)

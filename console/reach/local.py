@@ -13,9 +13,10 @@ from pathlib import Path
 
 from console.fleet.inventory import Rates
 from console.reach.limits import Timings
-from console.reach.link import Frame, LinkState, LinkStatus, ReachError, Reason
+from console.reach.link import Frame, ReachError, Reason
 from console.reach.local_texts import facts_texts, node_texts
 from console.readings.gpu import QUERY_FIELDS
+from console.readings.link import LinkState, LinkStatus
 from console.readings.output import Outcome, Output, classify, describe_error
 from console.sanitize import line
 

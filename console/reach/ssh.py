@@ -15,10 +15,11 @@ from console.reach.connection import Connector
 from console.reach.exchange import Exchange
 from console.reach.faults import ConnectFailed, Fault
 from console.reach.limits import HandshakeLimits, Timings
-from console.reach.link import Frame, LinkState, LinkStatus, ReachError
+from console.reach.link import Frame, ReachError
 from console.reach.sampler import StreamEnded, sample
 from console.reach.sessions import LinkLost, SessionRefused, Sessions
 from console.reach.shell import guarded
+from console.readings.link import LinkState, LinkStatus
 from console.readings.output import Outcome, Output
 
 _STEADY = 10.0

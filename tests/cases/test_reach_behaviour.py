@@ -13,8 +13,8 @@ from case_table import case_file, inspect_case
 
 from console.fleet.inventory import Host, Rates
 from console.reach.limits import HandshakeLimits, Timings
-from console.reach.link import LinkStatus
 from console.reach.ssh import SshLink
+from console.readings.link import LinkStatus
 from console.readings.output import Outcome, classify
 from console.sanitize import lines
 

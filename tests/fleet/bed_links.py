@@ -11,8 +11,9 @@ from bed.client import BedHost
 
 from console.fleet.inventory import Host, Rates
 from console.reach.limits import HandshakeLimits, Timings
-from console.reach.link import Frame, LinkStatus
+from console.reach.link import Frame
 from console.reach.ssh import SshLink
+from console.readings.link import LinkStatus
 
 QUICK = Timings(
     keepalive_interval=0.5,

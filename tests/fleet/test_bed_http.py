@@ -12,8 +12,8 @@ from bed.engines import BedEngine
 from bed_links import PATIENCE, linked, until_status
 
 from console.reach.engine_http import EngineHttp
-from console.reach.link import LinkStatus
 from console.readings.health import HttpAnswer, Transport
+from console.readings.link import LinkStatus
 
 pytestmark = pytest.mark.bed
 

@@ -11,8 +11,8 @@ import pytest
 from bed.client import Bed, BedHost
 from bed_links import PATIENCE, linked, next_frame, until, until_status
 
-from console.reach.link import LinkStatus
 from console.readings.facts import parse_facts
+from console.readings.link import LinkStatus
 from console.readings.memory import parse_memory
 
 pytestmark = pytest.mark.bed

@@ -10,7 +10,7 @@ from bed.client import Bed
 from bed_links import PATIENCE, QUICK, linked, longer, until, until_status
 
 from console.reach.limits import HandshakeLimits
-from console.reach.link import LinkStatus
+from console.readings.link import LinkStatus
 from console.readings.output import Outcome
 
 pytestmark = pytest.mark.bed

@@ -5,11 +5,28 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import asyncssh
+
+from console.fleet.inventory import Host, Rates
+from console.reach.limits import HandshakeLimits, Timings
+from console.reach.ssh import SshLink
+
+QUICK = Timings(
+    keepalive_interval=0.5,
+    first_retry=0.05,
+    longest_retry=0.2,
+    stubborn_retry=0.1,
+    beat=0.2,
+    beat_limit=5.0,
+    hello_limit=10.0,
+    slow_after=1.0,
+    slow_limit=3.0,
+    close_limit=2.0,
+)
 
 
 class HostServer(asyncssh.SSHServer):
@@ -28,6 +45,15 @@ class HostServer(asyncssh.SSHServer):
 
     def begin_auth(self, username: str) -> bool:
         return self._host.ask_key
+
+    def session_requested(self) -> Any:
+        host = self._host
+        if host.open_sessions >= host.most_sessions:
+            host.refused += 1
+            raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, "open failed")
+        host.open_sessions += 1
+        host.highest = max(host.highest, host.open_sessions)
+        return asyncssh.SSHServerProcess(host.session, None, 3, False)
 
     def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> Any:
         return self._host.forwarding
@@ -86,8 +112,6 @@ class SshHost:
             server_factory=lambda: HostServer(self),
             server_host_keys=self.keys,
             authorized_client_keys=self.authorized,
-            session_factory=None,
-            process_factory=self._session,
             encoding=None,
         )
         self.port = self._acceptor.get_port()
@@ -100,6 +124,11 @@ class SshHost:
         for connection in self.connections:
             connection.abort()
 
+    @property
+    def running(self) -> int:
+        """Login shells that have not ended."""
+        return sum(child.returncode is None for child in self.children)
+
     def cut(self) -> None:
         """The machine's end of every connection goes away, as when sshd is killed."""
         for connection in self.connections:
@@ -107,7 +136,15 @@ class SshHost:
 
     @property
     def known_hosts(self) -> bytes:
+        """What a known_hosts file says of this host."""
         return b"".join(f"[127.0.0.1]:{self.port} ".encode() + key.export_public_key() for key in self.keys)
+
+    def link(self, name: str = "n1", *, rates: Rates | None = None, **more: Any) -> SshLink:
+        """A link to this host, not started."""
+        limits = more.pop("limits", None) or HandshakeLimits()
+        timings = more.pop("timings", QUICK)
+        overrides = self.overrides(**more)
+        return SshLink(name, Host(ssh=name), rates or Rates(), limits=limits, timings=timings, overrides=overrides)
 
     def overrides(self, **more: Any) -> dict[str, Any]:
         return {
@@ -120,11 +157,17 @@ class SshHost:
             **more,
         }
 
+    async def session(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
+        try:
+            await self._session(process)
+        finally:
+            self.open_sessions -= 1
+
     async def _session(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
         command = process.command or ""
         self.commands.append(command)
-        self.highest = max(self.highest, self.open_sessions)
-        process.stdout.write(self.before)
+        if self.before:
+            process.stdout.write(self.before)
         child = await asyncio.create_subprocess_exec(
             *self.shell,
             command,
@@ -135,15 +178,40 @@ class SshHost:
             start_new_session=True,
         )
         self.children.append(child)
-        await process.redirect(stdin=child.stdin, stdout=child.stdout, stderr=child.stderr, send_eof=False)
+        feeding = asyncio.create_task(_pump(process.stdin, child.stdin))
+        await asyncio.gather(_pump(child.stdout, process.stdout), _pump(child.stderr, process.stderr))
         status = await child.wait()
+        feeding.cancel()
         with suppress(asyncssh.Error, OSError):
-            await process.stdout.drain()
             process.stdout.write(self.after)
             if status < 0:
                 process.exit_with_signal(signal.Signals(-status).name.removeprefix("SIG"))
             else:
                 process.exit(status)
+
+
+async def _pump(reader: Any, writer: Any) -> None:
+    """asyncssh's own redirection ends the whole connection when one channel is closed early; sshd does not."""
+    with suppress(asyncssh.Error, OSError):
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+    with suppress(asyncssh.Error, OSError):
+        if isinstance(writer, asyncio.StreamWriter):
+            writer.close()
+    with suppress(asyncssh.Error, OSError):
+        while not isinstance(writer, asyncio.StreamWriter) and await reader.read(65536):
+            pass  # as sshd: what nobody reads any more is dropped
+
+
+@asynccontextmanager
+async def up(link: SshLink) -> AsyncIterator[SshLink]:
+    """Started, and closed afterwards."""
+    await link.start()
+    try:
+        yield link
+    finally:
+        await link.close()
 
 
 async def eventually(condition: Callable[[], Any], what: str, limit: float = 20.0) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 from console.alarms import Alarm
 from console.fleet.inventory import Fleet, parse
 from console.lamps import Lamp
-from console.reach.link import LinkState, LinkStatus
 from console.readings.containers import Container, Containers, ContainerState
 from console.readings.facts import HostFacts
 from console.readings.gpu import Gpu
@@ -26,6 +25,7 @@ from console.readings.health import (
     ScrapeLight,
     Transport,
 )
+from console.readings.link import LinkState, LinkStatus
 from console.readings.memory import Memory, NumaNode, Pressure
 from console.readings.quality import Basis, Reading
 from console.readings.throughput import EngineKind, KvPool, Percentiles, ScrapeVerdict, Speculation, Throughput
@@ -362,8 +362,9 @@ def trouble() -> Snapshot:
         history=rates(drop_at=41),
     )
     events = (
-        *EVENTS[-2:],
+        EVENTS[-2],
         Event(WALL - 118, "n3", "memory: free below 4.0 GiB", Severity.ACT),
+        EVENTS[-1],
         Event(WALL - 21, "n4", "STOP exited 0, 20 s"),
         Event(WALL - 19, "n3", "STOP exited 0, 22 s"),
     )

@@ -1,0 +1,40 @@
+"""The embedded fleet as a source of snapshots: the same feed as in production, on servers of our own."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+
+from console.feed import Feed
+from console.rehearsal.play import Rehearsal
+from console.rehearsal.scenario import Scenario
+from console.snapshot import Snapshot
+
+
+class RehearsalSource:
+    """Starts the embedded fleet, then reads it like any other; every snapshot is marked as a rehearsal."""
+
+    def __init__(self, scenario: Scenario | str, speed: float = 1.0) -> None:
+        """Raises ScenarioError, RehearsalError."""
+        self.rehearsal = Rehearsal(scenario, speed)
+        self._stack = AsyncExitStack()
+        # Until the servers have said their ports, a feed that is not started answers: all absent, nothing invented.
+        self._feed = Feed(self.rehearsal.fleet)
+
+    async def start(self) -> None:
+        """Start servers and feed. Raises RehearsalError."""
+        await self._stack.enter_async_context(self.rehearsal)
+        self._feed = Feed(self.rehearsal.fleet, self.rehearsal.overrides)
+        await self._feed.start()
+
+    async def stop(self) -> None:
+        """End the feed, then the servers; leaves no process and no file behind."""
+        await self._feed.stop()
+        await self._stack.aclose()
+
+    def snapshot(self) -> Snapshot:
+        """The newest picture."""
+        return self._feed.snapshot()
+
+    def follow(self, lane: str, host: str) -> None:
+        """Follow the log of the container that serves `lane` on `host`."""
+        self._feed.follow(lane, host)
