@@ -10,11 +10,11 @@ from console import sanitize
 from console.readings import launch
 from console.readings.containers import (
     ALIVE,
-    STATES,
     Container,
     ContainerState,
     ContainersUnreadable,
     has_autoheal,
+    named_state,
     parse_labels,
     parse_mounts,
     part,
@@ -72,8 +72,8 @@ def _row_state(state: object, status: str) -> ContainerState:
     """The row's state; the `Status` text speaks where very old daemons send no `State`, and `(Paused)` always wins."""
     if status.startswith("Up") and status.rstrip().endswith("(Paused)"):
         return ContainerState.PAUSED
-    if isinstance(state, str) and state.lower() in STATES:
-        return ContainerState(state.lower())
+    if (named := named_state(state)) is not None:
+        return named
     for start, word in _STATUS_WORDS:
         if status.startswith(start):
             return word

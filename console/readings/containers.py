@@ -212,18 +212,29 @@ def parse_state(state: Mapping[str, Any]) -> ContainerState:
     if state.get("Paused") is True:
         return ContainerState.PAUSED
     status = state.get("Status")
-    if isinstance(status, str) and status.lower() in STATES:
-        return ContainerState(status.lower())
+    if (named := named_state(status)) is not None:
+        return named
     for key, word in _FLAGS:
         if state.get(key) is True:
             return word
-    if not state:
+    if not state or status:
         return ContainerState.UNKNOWN
     never = "StartedAt" in state and rfc3339(state.get("StartedAt")) is None
     return ContainerState.CREATED if never else ContainerState.EXITED
 
 
-STATES = frozenset({"created", "running", "paused", "restarting", "removing", "exited", "dead"})
+def named_state(word: object) -> ContainerState | None:
+    """The state that Docker's (or podman's) own word names; None for any other word."""
+    return _STATES.get(word.lower()) if isinstance(word, str) else None
+
+
+_STATES = {
+    **{word.value: word for word in ContainerState if word not in (ContainerState.GONE, ContainerState.UNKNOWN)},
+    "configured": ContainerState.CREATED,
+    "initialized": ContainerState.CREATED,
+    "stopping": ContainerState.RUNNING,
+    "stopped": ContainerState.EXITED,
+}
 _FLAGS = (
     ("Dead", ContainerState.DEAD),
     ("RemovalInProgress", ContainerState.REMOVING),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -414,6 +416,12 @@ async def test_a_cancelled_read_leaves_no_thread_and_the_next_one_works(docker: 
         await until(lambda: not engine_threads())
         docker.hang.clear()
         assert names(await engine.read()) == ["c"]
+
+
+def test_the_sdk_is_imported_only_when_a_docker_is_asked() -> None:
+    script = "import sys, console.reach.docker_engine; print(*{'docker', 'requests', 'urllib3'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == ""
 
 
 async def test_cancelling_the_watch_ends_its_thread(docker: FakeDocker) -> None:
