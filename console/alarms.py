@@ -81,7 +81,7 @@ def host_alarms(snapshot: Snapshot, host: HostView) -> Iterator[Alarm]:
 
 def memory_alarms(host: str, memory: Memory, unified: bool, free_threshold: float) -> Iterator[Alarm]:
     """On unified memory MemFree decides; elsewhere MemAvailable does."""
-    if unified and memory.free < free_threshold:
+    if unified and memory.allocatable < free_threshold:
         text = f"free {fmt.gib(memory.free)} of {fmt.gib(memory.total)} GiB, {fmt.gib(memory.cached)} cached"
         yield Alarm(f"memory:{host}", Severity.ACT, host, text, "stop copy or drop cache")
     elif memory.available is not None and memory.available < AVAILABLE_ALARM * memory.total:
