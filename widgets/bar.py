@@ -47,7 +47,7 @@ def _eighths(parts: Parts, width: int) -> Row:
     first, second = ("fill2", "fill2") if parts.quiet else ("fill", "fill2")
     used = round(_share(parts.used) * width * 8)
     cached = max(used, round(_share(_share(parts.used) + _share(parts.cache)) * width * 8))
-    if parts.used is not None and parts.used > 0 and used == 0:
+    if used == 0 and _share(parts.used) > 0:
         used, cached = 1, max(1, cached)
     mark = _mark_cell(parts, width)
     cells = []

@@ -111,7 +111,7 @@ def header(glance: Glance, width: int) -> Row:
     gap = 2 if small else 3
     current, asked = fresh(snapshot)
     number = f"{current} of {asked}"
-    start = line.right(width - 1, fmt.clock(glance.wall), BRIGHT) - (1 if small else gap)
+    start = line.right(width - 1, fmt.utc(glance.wall), BRIGHT) - (1 if small else gap)
     start = line.words_right(start, (number, BRIGHT if current == asked else LOOK), ("fresh", DIM)) - gap
     operator = fleet.operator_name()
     if operator != "-" and start > 50:

@@ -97,7 +97,8 @@ def _plot(sheet: Sheet, glance: Glance, height: int) -> None:
     top = top_of(values, lane.usual_decode, height)
     _, dim = shown(lane.throughput, glance.now)
     drawn = plot(values, width, height, top, lane.usual_decode, plain=glance.ascii, quiet=dim)
-    labels = _labels(height, top)
+    scaled = lane.usual_decode is not None or any(math.isfinite(value) for value in values)
+    labels = _labels(height, top) if scaled else {}
     for y, row in enumerate(drawn):
         line = sheet.line()
         line.spans(sheet.left, row)

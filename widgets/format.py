@@ -1,25 +1,37 @@
-"""How numbers are written: one precision each, `-` for what is not known, never wider than the column. Pure text."""
+"""`console.format` for columns: the same numbers, never wider than the column they stand in. Pure text."""
 
 from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
 
-NONE = "-"
-"""What stands for a value that is not known."""
+from console import format as plain
+from console.format import GIB, known, revision
+from console.format import UNKNOWN as NONE
 
-GIB = 2**30
+__all__ = [
+    "GIB",
+    "NONE",
+    "age",
+    "count",
+    "drift",
+    "duration",
+    "ghz",
+    "gib",
+    "known",
+    "mtok",
+    "number",
+    "percent",
+    "revision",
+    "seconds",
+    "time_of_day",
+    "tps",
+    "utc",
+]
+
 MINUS = "−"
-
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
-_DAYS_ONLY_FROM = 10 * _DAY
 _GAP_FROM = 10_000
 _SCALES = ((1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"), (1e15, "P"))
-
-
-def known(value: float | None) -> bool:
-    """True for a number that can be shown."""
-    return value is not None and math.isfinite(value)
 
 
 def number(value: float | None, decimals: int = 0, width: int = 0) -> str:
@@ -93,47 +105,25 @@ def seconds(value: float | None, width: int = 0) -> str:
 
 def drift(value: float | None, width: int = 0) -> str:
     """How far a host's clock is ahead: `+0.1s`, `0.0s`, `−0.2s`, `+41s`, `−4m`."""
-    if value is None or not math.isfinite(value):
-        return NONE
-    size = abs(value)
-    if size < 0.05:
-        return "0.0s"
-    sign = "+" if value > 0 else MINUS
-    text = f"{size:.1f}s" if size < 9.95 else age(size)
-    return _limit(sign + text.replace(" ", ""), width)
+    text = plain.signed_seconds(value).replace("-", MINUS if plain.known(value) else NONE)
+    if value is None or not width or len(text) <= width:
+        return text
+    return _limit(("+" if value > 0 else MINUS) + plain.age(abs(value)).replace(" ", ""), width)
 
 
 def duration(value: float | None, width: int = 0) -> str:
     """How long something took or lasts: `0m41s`, `9m35s`, `2h18m`, `3d04h`, `12 d`."""
-    if value is None or not math.isfinite(value):
-        return NONE
-    whole = int(max(0.0, value))
-    if whole < _HOUR:
-        return _limit(f"{whole // _MINUTE}m{whole % _MINUTE:02}s", width)
-    if whole < _DAY:
-        return _limit(f"{whole // _HOUR}h{whole % _HOUR // _MINUTE:02}m", width)
-    if whole < _DAYS_ONLY_FROM:
-        return _limit(f"{whole // _DAY}d{whole % _DAY // _HOUR:02}h", width)
-    return _limit(f"{number(whole // _DAY)} d", width)
+    return _limit(plain.duration(value), width)
 
 
 def age(value: float | None, width: int = 0) -> str:
-    """How old a value is, rounded down: `0.4s` under one second, `6s`, `14s`, `4m`, `3h`, `41 d`."""
-    if value is None or not math.isfinite(value):
-        return NONE
-    value = max(0.0, value)
-    if value < 1:
-        return _limit(f"{math.floor(value * 10 + 1e-6) / 10:.1f}s", width)
-    for limit, unit, suffix in ((_MINUTE, 1, "s"), (_HOUR, _MINUTE, "m"), (_DAY, _HOUR, "h")):
-        if value < limit:
-            return _limit(f"{int(value // unit)}{suffix}", width)
-    return _limit(f"{number(value // _DAY)} d", width)
+    """How old a value is: `0.4s` under one second, `6s`, `14s`, `4m`, `3h`, `41 d`."""
+    return _limit(plain.age(value), width)
 
 
-def clock(wall: float | None) -> str:
-    """Unix time as UTC: `21:55:10Z`."""
-    moment = _moment(wall)
-    return NONE if moment is None else f"{moment:%H:%M:%S}Z"
+def utc(wall: float | None) -> str:
+    """Unix time as UTC: `21:55:10Z`; `-` for a time that no calendar has."""
+    return NONE if _moment(wall) is None else plain.clock(wall)
 
 
 def time_of_day(wall: float | None, now: float | None = None) -> str:
@@ -157,16 +147,6 @@ def _moment(wall: float | None) -> datetime | None:
         return datetime.fromtimestamp(wall, UTC)
     except (OverflowError, OSError, ValueError):
         return None
-
-
-def revision(commit: str) -> str:
-    """A checkpoint's commit in 7 characters."""
-    return commit[:7] or NONE
-
-
-def of(part: str, whole: str) -> str:
-    """`44 of 48`."""
-    return f"{part} of {whole}"
 
 
 def _limit(text: str, width: int) -> str:

@@ -71,7 +71,7 @@ class Glance:
     no_colour: bool = False
     notice: str = ""
     """A short word from the console itself, shown on the NEXT line: `REFUSED: this version only reads`."""
-    _hosts: dict[str, HostView] = field(default_factory=dict, compare=False, repr=False)
+    _hosts: dict[str, HostView] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
     def now(self) -> float:

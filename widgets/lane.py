@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from console.readings.health import HttpVerdict, LaneState, Progress
-from console.readings.quality import Reading
+from console.readings.quality import Quality, Reading
 from console.readings.throughput import ScrapeVerdict
 from console.snapshot import LaneView
 from widgets import format as fmt
@@ -80,7 +80,7 @@ def _process(glance: Glance) -> Light:
     if light.paused:
         return Light("process", "paused", LOOK, ((", ".join(light.paused), TEXT),), age)
     if light.unknown or not light.expected:
-        reason = light.unknown[0] if light.unknown else "no rank was read yet"
+        reason = light.unknown[0] if light.unknown else "not read yet"
         running = f"{light.running} of {light.expected}" if light.running else "unknown"
         return Light("process", running, TEXT, ((reason, DIM),), age)
     if light.running == light.expected:
@@ -117,6 +117,8 @@ def _scrape(glance: Glance) -> Light:
     light, age = lane.lights.scrape, mark(lane.throughput, glance.now)
     if light.verdict is ScrapeVerdict.OK:
         return Light("scrape", "ok", BRIGHT, ((fmt.count(light.series), TEXT), ("series", DIM)), age)
+    if light.verdict is ScrapeVerdict.UNREACHABLE and lane.throughput.quality(glance.now) is Quality.ABSENT:
+        return Light("scrape", "unknown", TEXT, ((light.detail or lane.throughput.error, DIM),), age)
     if light.verdict is ScrapeVerdict.UNREACHABLE:
         return Light("scrape", "unreachable", TEXT, ((light.detail or lane.throughput.error, DIM),), age)
     return Light("scrape", light.verdict.value, LOOK, ((light.detail, DIM),), age)

@@ -27,7 +27,7 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
     """The newest lines, or older ones while scrolled back."""
     log = glance.snapshot.log
     if log is None:
-        sheet = Sheet(glance, Title(8, "log"), width, height)
+        sheet = Sheet(glance, Title(8, "log", AgeMark("", DIM)), width, height)
         sheet.say("No log is followed.", "l follows the container that serves the lane.")
         return sheet.done()
     lines = [line for line in log.lines if glance.matches(line.text)]

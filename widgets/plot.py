@@ -12,6 +12,7 @@ NAN = math.nan
 HOLD = 2.0
 """Steps for which a sample stands when the next is not there yet, as for a reading that is LATE."""
 HEADROOM = 1.1
+SMALLEST = 1e-9
 
 _DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
 """Bits of the left and the right column of a braille cell, bottom up."""
@@ -53,9 +54,9 @@ def top_of(values: Sequence[float], band: tuple[float, float] | None, rows: int)
     finite = [v for v in values if math.isfinite(v)]
     highest = max([*finite, band[1] if band else 0.0, 0.0])
     need = highest * HEADROOM
-    if need <= 0:
+    if need < SMALLEST:
         return 1.0
-    if band and band[0] > 0:
+    if band and band[0] > SMALLEST:
         for boundary in range(rows - 1, 0, -1):
             row = band[0] / boundary
             if row * rows >= need:
@@ -91,6 +92,8 @@ def plot(
     """`height` rows of `width` cells, the newest samples at the right. `plain` draws `_.:#`, one sample a cell."""
     ink = "fill" if quiet else "text"
     grounds = [_ground(y, height, top, band) for y in range(height)]
+    if width <= 0:
+        return [() for _ in range(height)]
     if plain:
         return _plain(values, width, height, top, ink)
     masks = _masks(list(values[-2 * width :]), width, height, top)
@@ -113,7 +116,7 @@ def _ground(y: int, height: int, top: float, band: tuple[float, float] | None) -
 def _level(value: float, levels: int, top: float) -> int | None:
     if not math.isfinite(value):
         return None
-    return min(levels - 1, max(0, int(value / top * levels)))
+    return min(levels - 1, int(min(1.0, max(0.0, value / top)) * levels))
 
 
 def _masks(values: list[float], width: int, height: int, top: float) -> list[list[int]]:
@@ -140,7 +143,7 @@ def _span(before: int | None, level: int) -> tuple[int, int]:
 
 def _plain(values: Sequence[float], width: int, height: int, top: float, ink: str) -> list[Row]:
     halved = _halved(list(values[-2 * width :]))
-    shown = [NAN] * (width - len(halved)) + halved[-width:] if width else []
+    shown = [NAN] * (width - len(halved)) + halved[-width:]
     rows: list[Row] = []
     levels = [_level(value, height * 4, top) for value in shown]
     for y in range(height):

@@ -95,14 +95,15 @@ class Sheet:
         line.put(0, signs.top_left + signs.across, ink)
         number = f"{title.number} " if title.number else ""
         age = line.right(self.width - 3, title.age.text, title.age.ink, start=2, age=True)
-        line.put(self.width - 3, " ", ink)
+        gap = 1 if title.age.text else 0
+        line.put(self.width - 3, " " if gap else signs.across, ink)
         line.put(self.width - 2, signs.across + signs.top_right, ink)
-        limit = age - 2
+        limit = age - 1 - gap
         after = line.put(3, number, ACCENT if self.focused else DIM, to=limit)
         after = line.put(after, title.name, self.title_ink, to=limit)
         if title.note:
             after = line.put(after + 2, title.note, DIM, to=limit)
-        line.put(after + 1, signs.across * max(0, age - after - 2), ink)
+        line.put(after + 1, signs.across * max(0, age - after - 1 - gap), ink)
         return line.build()
 
     def _bottom(self) -> Row:

@@ -1,0 +1,395 @@
+"""What each pane says of each state: words, inks and what it must never say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pictures import (
+    CRIT,
+    KEYS,
+    NOW,
+    PICTURES,
+    STALE,
+    WALL,
+    container,
+    glance,
+    gpu,
+    host,
+    memory,
+    nothing_read,
+    reading,
+    spark4,
+    stalled,
+    station,
+    throughput,
+    trouble,
+    unreachable,
+    unread,
+)
+from rich.cells import cell_len
+
+from console.alarms import Alarm
+from console.lamps import Lamp, lamps
+from console.readings.containers import Containers, ContainerState
+from console.readings.quality import Basis
+from console.readings.throughput import KvPool
+from console.snapshot import Event, LogLine, LogView, Severity, Snapshot
+from widgets import bars, containers, decode, download, events, kv, lane, log, nodes, rowcopies
+from widgets.glance import Glance, KeyHint
+from widgets.ink import ACCENT, BRIGHT, CHIP_ACT, CHIP_INFO, CHIP_KEY, CHIP_LOOK, DIM, LOOK, Ink, Row, text_of
+
+HOSTILE = "[@click=app.quit]東京[/v1/messages]" + "x" * 300
+
+
+def texts(rows: tuple[Row, ...]) -> list[str]:
+    """The rows' characters."""
+    return [text_of(row) for row in rows]
+
+
+def ink_at(row: Row, word: str) -> Ink:
+    """The ink of the first span that holds the word."""
+    return next(span.ink for span in row if word in span.text)
+
+
+# --- nodes -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_critical_node_has_one_red_cell() -> None:
+    rows = nodes.rows(glance(trouble()), 120, 7)
+    assert ink_at(rows[4], "2.9") == CHIP_ACT
+    assert sum(span.ink.bg == "act" for row in rows for span in row) == 2  # the number, and the bar's passed mark
+    assert "│" in next(span.text for span in rows[4] if span.ink == Ink("background", "act"))
+
+
+def test_memory_is_critical_on_free_not_on_available() -> None:
+    base = trouble()
+    freed = replace(base.hosts[2], memory=reading(memory(61.0, 62.0, 3.0)))
+    rows = nodes.rows(glance(replace(base, hosts=(*base.hosts[:2], freed, base.hosts[3]))), 120, 7)
+    assert not any(span.ink.bg == "act" for row in rows for span in row)
+
+
+def test_a_host_with_memory_apart_is_not_critical_on_free() -> None:
+    base = spark4()
+    full = replace(base.hosts[0], memory=reading(memory(1.0, 50.0, 60.0)), unified=False)
+    rows = nodes.rows(glance(replace(base, hosts=(full, *base.hosts[1:]))), 120, 7)
+    assert ink_at(rows[2], "1.0") == BRIGHT
+
+
+def test_a_stale_row_falls_to_dim_and_says_so() -> None:
+    row = nodes.rows(glance(trouble()), 120, 7)[5]
+    assert ink_at(row, "STALE 14s") == LOOK
+    assert ink_at(row, "n4") == ink_at(row, "66.1") == DIM
+    assert {span.ink.bg for span in row} <= {"background", "fill2", "track"}
+
+
+def test_an_unreachable_row_has_no_values_and_says_since_when() -> None:
+    rows = nodes.rows(glance(unreachable()), 120, 7)
+    text = text_of(rows[3])
+    assert "UNREACHABLE connection refused" in text
+    assert "since 2m10s" in text
+    assert "12.3" not in text
+    assert "UNREACHABLE host key changed" in text_of(rows[4])
+    assert "connecting attempt 2" in text_of(rows[5])
+
+
+def test_a_late_age_is_orange() -> None:
+    base = spark4()
+    late = replace(base.hosts[0], memory=reading(memory(11.8, 17.9, 7.4), 3.0))
+    row = nodes.rows(glance(replace(base, hosts=(late, *base.hosts[1:]))), 120, 7)[2]
+    assert ink_at(row, "3s") == Ink("look")
+    assert "LATE 3s" in text_of(nodes.rows(glance(replace(base, hosts=(late, *base.hosts[1:]))), 120, 7)[0])
+
+
+def test_a_failed_reading_is_never_shown_as_current() -> None:
+    base = spark4()
+    failed = replace(base.hosts[0], memory=replace(base.hosts[0].memory, error="meminfo has no MemTotal"))
+    text = text_of(nodes.rows(glance(replace(base, hosts=(failed, *base.hosts[1:]))), 120, 7)[2])
+    assert "11.8" not in text
+    assert "meminfo has no MemTotal" in text
+    assert "FAILED 0.4s" in text
+
+
+def _many(count: int) -> Snapshot:
+    base = spark4()
+    hosts = tuple(host(f"gpu-{i:03}", memory(50, 60, 10), gpu(50, 60, 50, 2.0), None) for i in range(count))
+    bad = replace(hosts[-1], memory=reading(memory(2.0, 60, 58)))
+    return replace(base, hosts=(*hosts[:-1], bad))
+
+
+def test_worst_first_where_not_all_fit() -> None:
+    rows = nodes.rows(glance(_many(40)), 120, 7)
+    assert "gpu-039" in text_of(rows[2])
+    assert "gpu-000" in text_of(rows[3])
+    assert "37 more, worst first: all of them in order" in text_of(rows[5])
+
+
+def test_the_table_scrolls_to_its_end_and_no_further() -> None:
+    rows = nodes.rows(glance(_many(40), scroll=((1, 1000),)), 120, 7)
+    assert "gpu-038" in text_of(rows[4])
+    assert "37 more, worst first: 1 not in order" in text_of(rows[5])
+
+
+def test_a_filter_that_matches_nothing_says_so() -> None:
+    assert "No host matches the filter." in text_of(nodes.rows(glance(spark4(), filter="zzz"), 120, 7)[1])
+    assert "n2" in text_of(nodes.rows(glance(spark4(), filter="N2"), 120, 7)[2])
+
+
+def test_the_station_shows_both_memories() -> None:
+    rows = texts(nodes.rows(glance(station()), 120, 5))
+    assert rows[2].split()[1:5] == ["HBM", "249.8", "▍", "7.4"]
+    assert "60.0 GiB" in rows[3]
+    assert rows[3].split()[1:3] == ["Grace", "480.0"]
+
+
+def test_a_server_with_cards_of_its_own_shows_them_as_one_memory() -> None:
+    base = station()
+    cards = tuple(
+        gpu(90, 60, 700, 1.9, unified=False, memory_total=141 * 2**30, memory_used=100 * 2**30) for _ in range(8)
+    )
+    plain = replace(base.hosts[0], memory=reading(memory(1000, 1200, 300, total=2015.0)), gpus=reading(cards, 2, 5.0))
+    rows = texts(nodes.rows(glance(replace(base, hosts=(plain,))), 120, 5))
+    assert rows[2].split()[1:3] == ["8", "GPU"]
+    assert "1128.0" in rows[2]
+    assert "800.0" in rows[2]
+    assert "5600" in rows[2]
+
+
+# --- the lane --------------------------------------------------------------------------------------------------------
+
+
+def test_a_frozen_counter_behind_a_200_stands_out() -> None:
+    rows = lane.rows(glance(stalled()), 40, 8)
+    assert ink_at(rows[2], "200") == BRIGHT
+    assert ink_at(rows[4], "frozen 0m41s") == LOOK
+
+
+def test_nothing_read_is_unknown_everywhere() -> None:
+    shown = glance(nothing_read())
+    words = " ".join(texts(lane.rows(shown, 40, 8)))
+    assert words.count("unknown") == 4
+    for rows in (lane.rows(shown, 40, 8), decode.rows(shown, 40, 8), kv.rows(shown, 40, 8)):
+        inside = "".join(c for text in texts(rows[1:-1]) for c in text[1:-1])
+        assert not any(c in "123456789" for c in inside.replace("9m35s", "").replace("64", ""))
+
+
+def test_unknown_is_never_zero_and_zero_is_zero() -> None:
+    base = spark4()
+    for value, wanted in ((None, "- tok/s"), (0.0, " 0.0 tok/s")):
+        view = replace(base.lanes[0], throughput=reading(throughput(value, running=None, waiting=None)))
+        shown = glance(replace(base, lanes=(view,)))
+        assert wanted in text_of(decode.rows(shown, 40, 8)[1])
+        assert "- running   - queued" in text_of(lane.rows(shown, 40, 8)[5])
+
+
+def test_an_estimated_pool_carries_its_mark() -> None:
+    base = spark4()
+    pool = KvPool(6_040_000, Basis.ESTIMATE, 0.3, 1_840_000, None, "num_gpu_blocks x block_size")
+    view = replace(base.lanes[0], throughput=reading(throughput(kv=pool)))
+    assert "1.84 of ≈6.04 M tok" in text_of(kv.rows(glance(replace(base, lanes=(view,))), 40, 8)[1])
+
+
+def test_acceptance_names_the_bonus_token() -> None:
+    rows = texts(kv.rows(glance(spark4()), 40, 8))
+    assert "1.71 +1 bonus of 5.0 drafted" in rows[4]
+    assert "TTFT 0.8 p95 2.1 s" in rows[5]
+
+
+def test_an_empty_pool_says_why_and_what_fills_it() -> None:
+    rows = " ".join(texts(kv.rows(glance(trouble()), 40, 8)))
+    assert "Empty: connection refused." in rows
+    assert "Fills with the first scrape" in rows
+
+
+def test_panes_of_later_work_say_that_nothing_is_read() -> None:
+    for draw in (download.rows, rowcopies.rows):
+        for shown, width, height in ((glance(spark4()), 60, 8), (glance(spark4(), 80, 24), 80, 1)):
+            words = " ".join(texts(draw(shown, width, height)))
+            assert "This version reads no" in words
+            assert "not read" in words
+            assert not any(c.isdigit() for c in words.replace("2 download", "").replace("3 row copies", ""))
+
+
+# --- containers, events, log -----------------------------------------------------------------------------------------
+
+
+def test_containers_say_who_serves_and_who_is_retired() -> None:
+    rows = containers.rows(glance(station()), 120, 6)
+    assert "serves :30006  running 12 d       1bae0e1" in text_of(rows[2])
+    assert "retired        exited 0 12 d ago  df42c10" in text_of(rows[3])
+
+
+def test_containers_that_cannot_be_read_say_why() -> None:
+    base = station()
+    shut = Containers((), "permission denied", "add the user to group docker")
+    view = replace(base.hosts[0], containers=reading(shut, 1, 5.0))
+    text = " ".join(texts(containers.rows(glance(replace(base, hosts=(view,))), 120, 6)))
+    assert "station: permission denied (add the user to group docker)" in text
+
+
+def test_an_oom_kill_stands_out() -> None:
+    base = station()
+    killed = container("dsv41-vllm-1017", ContainerState.EXITED, exit_code=137, oom_killed=True)
+    view = replace(base.hosts[0], containers=reading(Containers((killed,)), 1, 5.0))
+    row = containers.rows(glance(replace(base, hosts=(view,))), 120, 6)[2]
+    assert ink_at(row, "exited 137") == LOOK
+
+
+def test_events_are_newest_first_and_loud_ones_carry_shape_and_word() -> None:
+    rows = events.rows(glance(trouble()), 60, 8)
+    assert "STOP exited 0, 22 s" in text_of(rows[1])
+    loud = next(row for row in rows if "CRIT" in text_of(row))
+    assert ink_at(loud, "■ CRIT").fg == "act"
+
+
+def test_the_log_scrolls_back_and_says_so() -> None:
+    rows = texts(log.rows(glance(spark4(), scroll=((8, 2),)), 60, 8))
+    assert "2 lines back" in rows[0]
+    assert "65.94" in rows[4]
+    assert "66.31" not in " ".join(rows)
+
+
+# --- bars ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", [80, 100, 120, 200])
+def test_rehearsal_is_said_in_header_rail_and_key_line(columns: int) -> None:
+    shown = glance(spark4(rehearsal=True), columns, 60 if columns == 200 else 40)
+    head = bars.header(shown, columns)
+    assert ink_at(head, "REHEARSAL") == CHIP_INFO
+    assert "PROD" not in text_of(head)
+    assert "REHEARSAL" in text_of(bars.rail(shown, columns))
+    assert "REHEARSAL" in text_of(bars.key_rows(shown, columns)[1])
+
+
+def test_the_header_counts_what_is_fresh() -> None:
+    assert ink_at(bars.header(glance(spark4()), 120), "10 of 10") == BRIGHT
+    assert ink_at(bars.header(glance(trouble()), 120), "8 of 10") == LOOK
+    assert bars.fresh(nothing_read()) == (0, 10)
+
+
+def test_a_paused_screen_says_so_loudly() -> None:
+    head = bars.header(glance(spark4(), paused=True, paused_at=WALL - 20), 120)
+    assert ink_at(head, "PAUSED 21:54:50") == CHIP_LOOK
+
+
+def test_another_lane_in_trouble_is_named() -> None:
+    shown = glance(spark4(), lanes=(("dsv41", Severity.NORMAL), ("station", Severity.ACT), ("idle", Severity.NORMAL)))
+    text = text_of(bars.header(shown, 120))
+    assert "■ station" in text
+    assert "idle" not in text
+
+
+def test_the_alarm_line_names_the_worst_and_counts_the_rest() -> None:
+    row = bars.alarm_line(glance(trouble(), alarms=(CRIT, STALE)), 120)
+    assert ink_at(row, "CRIT") == CHIP_ACT
+    assert "not acked   +1 more   a ack" in text_of(row)
+    seen = bars.alarm_line(glance(trouble(), alarms=(CRIT, STALE), acknowledged=frozenset({CRIT.key})), 120)
+    assert "acked" in text_of(seen)
+    assert "a ack" not in text_of(seen)
+
+
+def test_guarded_keys_are_all_there_and_say_why_they_are_dim() -> None:
+    for columns in (80, 120):
+        row = bars.key_rows(glance(spark4(), columns, 40), columns)[1]
+        assert all(f"{key} " in text_of(row) for key in "DSRB")
+        assert "not available yet" in text_of(row)
+        assert {span.ink.fg for span in row if span.text.strip()} == {"dim"}
+
+
+def test_a_key_that_acts_is_a_chip() -> None:
+    keys = (KeyHint("R", "≈9m35s", guarded=True),)
+    assert ink_at(bars.key_rows(glance(spark4(), keys=keys), 120)[1], " R ") == CHIP_KEY
+
+
+@pytest.mark.parametrize("picture", PICTURES)
+def test_real_lamps_fit_their_places(picture: str) -> None:
+    snapshot = PICTURES[picture]()
+    for columns, rows in ((80, 24), (120, 40), (200, 60)):
+        shown = glance(snapshot, columns, rows, lamps=lamps(snapshot, snapshot.lanes[0]))
+        for row in bars.lamp_rows(shown, columns):
+            assert cell_len(text_of(row)) == columns
+            assert all(span.ink.bg == "surface" for span in row)
+
+
+def test_focus_is_frame_and_title() -> None:
+    focused, other = (nodes.rows(glance(spark4(), focus=number), 120, 7) for number in (1, 4))
+    assert focused[0][0].ink == focused[-1][0].ink == ACCENT
+    assert ink_at(focused[0], "nodes").fg == "accent"
+    assert other[0][0].ink.fg == "line"
+
+
+# --- hostile texts ---------------------------------------------------------------------------------------------------
+
+NASTY = [
+    "",
+    "\x1b[31mred\x1b[0m",
+    "\u202eabc",
+    "\U0001f469\u200d\U0001f469\u200d\U0001f467",
+    "e\u0301" * 90,
+    "\U0001f1e9\U0001f1ea\u2764\ufe0f",
+    "a\u0300\u0301\u0302\u0303b",
+]
+TEXT = st.one_of(st.text(max_size=40), st.just(HOSTILE), st.sampled_from(NASTY))
+
+
+def _spoiled(text: str, other: str) -> Snapshot:
+    base = station() if len(text) % 2 else spark4()
+    box = container("c", revision=text, restart_policy=other, id=text)
+    box = replace(box, name=text + other)
+    hosts = tuple(
+        replace(
+            view,
+            name=f"{text}{i}",
+            containers=reading(Containers((box,), other if i else "", text), 1, 5.0),
+            memory=view.memory if i % 2 == 0 else unread(error=other, down_since=NOW - 5),
+            link=replace(view.link, error=text, hint=other),
+        )
+        for i, view in enumerate(base.hosts)
+    )
+    ranks = tuple(
+        replace(rank, host=view.name, word=text, revision=other)
+        for rank, view in zip(base.lanes[0].ranks, hosts, strict=True)
+    )
+    view = base.lanes[0]
+    lights = replace(
+        view.lights,
+        process=replace(view.lights.process, dead=(text, other)),
+        http=replace(view.lights.http, detail=text),
+        scrape=replace(view.lights.scrape, detail=other),
+    )
+    view = replace(
+        view, ranks=ranks, lights=lights, served=reading(text), verdict=replace(view.verdict, why=other),
+        throughput=reading(throughput(notes=(text, other))),
+    )  # fmt: skip
+    log_view = LogView(text, other, (LogLine(WALL, text), LogLine(None, other)), problem=text)
+    return replace(base, hosts=hosts, lanes=(view,), events=(Event(WALL, text, other, Severity.ACT),), log=log_view)
+
+
+@settings(max_examples=60, deadline=None)
+@given(TEXT, TEXT, st.sampled_from([(80, 24), (100, 30), (120, 40), (150, 45), (200, 60)]), st.booleans())
+def test_hostile_texts_never_break_the_grid(text: str, other: str, size: tuple[int, int], plain: bool) -> None:
+    columns, height = size
+    lamp = Lamp(text, other, text, other, Severity.ACT)
+    shown = glance(
+        _spoiled(text, other), columns, height, ascii=plain, no_colour=plain, lamps=(lamp,) * 4, notice=other,
+        alarms=(Alarm(text, Severity.ACT, text, other, text), STALE), filter="", lanes=((text, Severity.ACT),),
+        keys=(*KEYS, KeyHint(text, other)),
+    )  # fmt: skip
+    for rows in _everything(shown, columns):
+        for row in rows:
+            assert cell_len(text_of(row)) == columns
+            assert sum(cell_len(span.text) for span in row) == columns
+            assert all(char.isprintable() for char in text_of(row))
+            if plain:
+                assert text_of(row).isascii()
+
+
+def _everything(shown: Glance, columns: int) -> list[tuple[Row, ...]]:
+    drawn = [(bars.header(shown, columns), bars.rail(shown, columns), bars.alarm_line(shown, columns))]
+    drawn += [bars.lamp_rows(shown, columns), bars.key_rows(shown, columns), (bars.next_line(shown, columns),)]
+    for pane in (nodes, lane, decode, kv, containers, events, log, download, rowcopies):
+        drawn += [pane.rows(shown, columns, height) for height in (1, 8, 14)]
+    return drawn

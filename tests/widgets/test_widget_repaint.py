@@ -1,0 +1,278 @@
+"""Only what changed is painted again; styles follow theme and NO_COLOR."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pictures import glance, memory, reading, spark4, trouble
+from rich.style import Style
+from textual.app import App, ComposeResult
+from textual.geometry import Region
+
+from widgets.bars import HeaderBar, KeyBar, LampsBar
+from widgets.decode import DecodePane
+from widgets.glance import Glance
+from widgets.ink import ACT, BRIGHT, CHIP_ACT, CHIP_KEY, DIM, INFO, LOOK, TEXT, Ink, Span, text_of
+from widgets.lane import LanePane
+from widgets.nodes import NodesPane
+from widgets.pane import AGE_REPAINT, Drawn
+from widgets.repaint import changed
+from widgets.theme import COLOURS, DEFAULT_THEME, PLAIN_THEME, THEMES, AttributesOnly, palette_for, register_themes
+
+
+class Stage(App[None]):
+    """A nodes pane, a lane pane, a decode pane and three bars, at their sizes on a 120x40 screen."""
+
+    CSS = """
+    Screen { background: $ls-background; overflow: hidden; }
+    HeaderBar { height: 1; } LampsBar, KeyBar { height: 2; }
+    NodesPane { height: 7; } LanePane, DecodePane { height: 8; width: 40; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        register_themes(self)
+        self.theme = DEFAULT_THEME
+
+    def compose(self) -> ComposeResult:
+        yield HeaderBar()
+        yield LampsBar()
+        yield NodesPane()
+        yield LanePane()
+        yield DecodePane()
+        yield KeyBar()
+
+    def show(self, shown: Glance) -> dict[str, int]:
+        """Rows that each widget repaints."""
+        return {type(widget).__name__: widget.show(shown) for widget in self.query(Drawn)}
+
+
+def later(shown: Glance, seconds: float, **hosts: Any) -> Glance:
+    """The same picture some time later, every reading taken as much later."""
+    snapshot = shown.snapshot
+    moved = replace(
+        snapshot,
+        now=snapshot.now + seconds,
+        wall=snapshot.wall + seconds,
+        hosts=tuple(
+            replace(view, memory=_moved(view.memory, seconds), containers=_moved(view.containers, seconds))
+            for view in snapshot.hosts
+        ),
+        lanes=tuple(
+            replace(view, health=_moved(view.health, seconds), throughput=_moved(view.throughput, seconds))
+            for view in snapshot.lanes
+        ),
+    )
+    return replace(shown, snapshot=moved, lane=moved.lanes[0])
+
+
+def _moved(value: Any, seconds: float) -> Any:
+    return replace(value, taken_mono=value.taken_mono + seconds)
+
+
+def with_free(shown: Glance, name: str, free: float) -> Glance:
+    """The same picture with another MemFree on one host."""
+    hosts = tuple(
+        replace(view, memory=reading(memory(free, 17.9, 7.4), 0.4)) if view.name == name else view
+        for view in shown.snapshot.hosts
+    )
+    return replace(shown, snapshot=replace(shown.snapshot, hosts=hosts))
+
+
+@pytest.fixture
+def regions(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Region | None]]:
+    """Every repaint that a drawn widget asks for: its name and the region, None for all of it."""
+    asked: list[tuple[str, Region | None]] = []
+    original = Drawn.refresh
+
+    def refresh(self: Drawn, *areas: Region, **how: Any) -> Drawn:
+        asked.extend((type(self).__name__, area) for area in areas or (None,))
+        return original(self, *areas, **how)
+
+    monkeypatch.setattr(Drawn, "refresh", refresh)
+    return asked
+
+
+async def test_the_same_picture_twice_repaints_nothing(regions: list[tuple[str, Region | None]]) -> None:
+    app = Stage()
+    async with app.run_test(size=(120, 40)) as pilot:
+        app.show(glance(spark4()))
+        await pilot.pause()
+        regions.clear()
+        assert set(app.show(glance(spark4())).values()) == {0}
+        assert regions == []
+
+
+async def test_one_changed_number_repaints_its_own_cells(regions: list[tuple[str, Region | None]]) -> None:
+    app = Stage()
+    async with app.run_test(size=(120, 40)) as pilot:
+        app.show(glance(spark4()))
+        await pilot.pause()
+        regions.clear()
+        counts = app.show(with_free(glance(spark4()), "n1", 11.9))
+        assert counts.pop("NodesPane") == 1
+        assert set(counts.values()) == {0}
+        assert all(area is not None and (area.y, area.height) == (2, 1) for _, area in regions)
+        assert sum(area.width for _, area in regions if area) <= 12
+        await pilot.pause()
+        assert "11.9" in app.export_screenshot()
+
+
+async def test_the_next_second_repaints_the_clock_and_no_pane(regions: list[tuple[str, Region | None]]) -> None:
+    app = Stage()
+    shown = glance(spark4())
+    async with app.run_test(size=(120, 40)) as pilot:
+        app.show(shown)
+        await pilot.pause()
+        regions.clear()
+        counts = app.show(later(shown, 1.0))
+        assert counts["HeaderBar"] == 1
+        assert counts["NodesPane"] == counts["LanePane"] == 0
+
+
+async def test_an_age_under_a_second_waits_for_a_value_or_its_time(regions: list[tuple[str, Region | None]]) -> None:
+    app = Stage()
+    shown = glance(spark4())
+    nodes = shown.snapshot
+
+    def aged(seconds: float) -> Glance:
+        return replace(shown, snapshot=replace(nodes, now=nodes.now + seconds))
+
+    async with app.run_test(size=(120, 40)) as pilot:
+        app.show(shown)
+        await pilot.pause()
+        pane = app.query_one(NodesPane)
+        assert pane.show(aged(0.2)) == 0
+        assert "0.6s" in text_of(pane.rows[2]), "the row itself is true; only the paint waits"
+        assert pane.show(aged(0.2 + AGE_REPAINT)) > 0
+
+
+async def test_another_theme_is_another_colour_and_no_new_layout(regions: list[tuple[str, Region | None]]) -> None:
+    app = Stage()
+    async with app.run_test(size=(120, 40)) as pilot:
+        app.show(glance(trouble()))
+        await pilot.pause()
+        dark = app.query_one(NodesPane).render_line(4)
+        app.theme = "laneswap-safe"
+        await pilot.pause()
+        safe = app.query_one(NodesPane).render_line(4)
+        assert _colours(dark) != _colours(safe)
+        assert COLOURS["laneswap-safe"]["act"] in _colours(safe)
+
+
+async def test_resize_draws_anew() -> None:
+    app = Stage()
+    async with app.run_test(size=(120, 40)) as pilot:
+        app.show(glance(spark4()))
+        await pilot.resize_terminal(140, 40)
+        await pilot.pause()
+        pane = app.query_one(NodesPane)
+        assert {len(text_of(row)) for row in pane.rows} == {pane.size.width} == {140}
+
+
+def _colours(strip: Any) -> set[str]:
+    styles = [segment.style for segment in strip if segment.style]
+    found = [colour for style in styles for colour in (style.color, style.bgcolor) if colour is not None]
+    return {colour.get_truecolor().hex for colour in found}
+
+
+async def test_no_colour_sends_attributes_alone() -> None:
+    app = Stage()
+    app._filters.append(AttributesOnly())
+    async with app.run_test(size=(120, 40)) as pilot:
+        app.show(glance(trouble(), no_colour=True))
+        await pilot.pause()
+        strips = [app.query_one(NodesPane).render_line(y) for y in range(7)]
+        assert set().union(*(_colours(strip) for strip in strips)) == set()
+        assert not any(segment.style.dim for strip in strips for segment in strip if segment.style)
+        row = next(segment for segment in strips[4] if "2.9" in segment.text)
+        assert row.style is not None and row.style.reverse
+
+
+def test_attributes_stand_for_colours() -> None:
+    plain = palette_for(DEFAULT_THEME, True)
+    assert plain.style(LOOK) == Style(bold=True, underline=True)
+    assert plain.style(ACT) == plain.style(CHIP_ACT) == plain.style(CHIP_KEY) == Style(bold=True, reverse=True)
+    assert plain.style(INFO).bold
+    assert plain.style(BRIGHT).bold
+    assert not plain.style(DIM).bold
+    assert not plain.style(DIM).dim
+    assert palette_for(PLAIN_THEME, False).plain
+
+
+STOCK = {
+    "foreground": "text",
+    "background": "background",
+    "surface": "surface",
+    "panel": "panel",
+    "accent": "accent",
+    "primary": "info",
+    "secondary": "dim",
+    "warning": "look",
+    "error": "act",
+    "success": "text",
+}
+
+
+@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
+def test_stock_variables_carry_the_same_values(theme: Any) -> None:
+    variables = theme.to_color_system().generate()
+    colours = COLOURS[theme.name]
+    for stock, own in STOCK.items():
+        assert theme.variables[f"ls-{own}"] == colours[own]
+        off = [abs(a - b) for a, b in zip(_channels(variables[stock]), _channels(colours[own]), strict=True)]
+        assert max(off) <= 1, f"{stock}: Textual rounds a channel by one at most"
+
+
+def _channels(colour: str) -> list[int]:
+    return [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+
+
+def _luminance(colour: str) -> float:
+    parts = [channel / 255 for channel in _channels(colour)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def _contrast(a: str, b: str) -> float:
+    high, low = sorted((_luminance(a), _luminance(b)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("name", COLOURS)
+def test_words_can_be_read(name: str) -> None:
+    colours = COLOURS[name]
+    for ink in ("dim", "text", "bright", "accent", "info", "look", "act"):
+        assert _contrast(colours[ink], colours["background"]) >= 4.5, ink
+        assert _contrast(colours[ink], colours["surface"]) >= 4.5, ink
+    for ink in ("text", "bright"):
+        assert _contrast(colours[ink], colours["panel"]) >= 4.5, ink
+
+
+def _row(text: str, ink: Ink = TEXT, *, age: bool = False) -> tuple[Span, ...]:
+    return (Span(text, ink, age),)
+
+
+def test_changed_cells() -> None:
+    assert changed(_row("abc"), _row("abc")) == []
+    assert changed(_row("abc"), _row("abd")) == [(2, 3)]
+    assert changed(_row("abc"), _row("abc", DIM)) == [(0, 3)]
+    assert changed(_row("a" + " " * 30 + "b"), _row("x" + " " * 30 + "y")) == [(0, 1), (31, 32)]
+    assert changed(_row("a" + " " * 5 + "b"), _row("x" + " " * 5 + "y")) == [(0, 7)]
+    assert changed(_row("abc"), _row("abcd")) == [(0, 4)]
+
+
+def test_a_range_never_cuts_a_wide_character() -> None:
+    assert changed(_row("a東b"), _row("a京b")) == [(1, 3)]
+    assert changed(_row("a東b"), _row("axxb")) == [(1, 3)]
+
+
+def test_young_ages_wait() -> None:
+    old, new = _row("0.4s", age=True), _row("0.6s", age=True)
+    assert changed(old, new, ages_due=False) == []
+    assert changed(old, new, ages_due=True) == [(2, 3)]
+    assert changed(old, _row("  1s", age=True), ages_due=False) != []
+    both = (Span("7 ", TEXT), Span("0.4s", DIM, True)), (Span("8 ", TEXT), Span("0.6s", DIM, True))
+    assert changed(*both, ages_due=False) == [(0, 5)]
