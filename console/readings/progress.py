@@ -74,16 +74,18 @@ def pulse(scrape: Scrape, only: str | None = None) -> Pulse:
 def _pulse(scrape: Scrape, only: str | None) -> Pulse:
     engine, index = scrape.engine, scrape.index
 
-    def read(names: tuple[str, ...]) -> dict[Labels, float]:
-        found = values(index, present(index, names))
+    def narrowed(found: dict[Labels, float]) -> dict[Labels, float]:
         return {key: value for key, value in found.items() if only is None or scope(key) == only}
+
+    def read(names: tuple[str, ...]) -> dict[Labels, float]:
+        return narrowed(values(index, present(index, names)))
 
     tokens = {**read(GENERATION[engine]), **{(("of", "prompt"), *key): v for key, v in read(PROMPT[engine]).items()}}
     steps = read(STEPS[engine])
     if engine is EngineKind.SGLANG:
         tokens.update(read((REALTIME,)))
     live = engine is EngineKind.VLLM
-    decoded = values(index, present(index, GENERATION[engine])) if live else values(index, REALTIME, mode="decode")
+    decoded = read(GENERATION[engine]) if live else narrowed(values(index, REALTIME, mode="decode"))
     use = read(VLLM_USAGE) if live else read(SGLANG_USED)
     return Pulse(
         tokens=tuple(sorted(tokens.items())),
