@@ -47,7 +47,8 @@ SETTLE_SECONDS = 5.0
 """How long after the start the console may still move to a worse lane by itself."""
 STOP_LIMIT = 10.0
 """Seconds that links and samplers get to end."""
-HANGUP, TERMINATED = 128 + signal.SIGHUP, 128 + signal.SIGTERM
+HANGUP = 128 + signal.SIGHUP
+ENDING_SIGNALS = (signal.SIGHUP, signal.SIGTERM)
 THEMES: Mapping[str, str] = {"dark": DEFAULT_THEME, "light": "laneswap-light", "safe": "laneswap-safe"}
 
 
@@ -121,8 +122,10 @@ class LaneswapApp(App[None], inherit_bindings=False):
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._loop_fault)
         if not self.is_headless:
-            for number, code in ((signal.SIGHUP, HANGUP), (signal.SIGTERM, TERMINATED)):
-                loop.add_signal_handler(number, self.leave, code)
+            for number in ENDING_SIGNALS:
+                # Under nohup(1) SIGHUP stays ignored; a terminal that is gone is noticed all the same.
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    loop.add_signal_handler(number, self.leave, 128 + number)
         self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         self.tick()
         self._clock = self.set_interval(TICK, self.tick)

@@ -10,6 +10,7 @@ from textual.screen import Screen
 
 from console.actions.catalog import BY_ID, Action, Place, available
 from console.snapshot import Source
+from screens.painting import CellCompositor
 from screens.timeline import Timeline
 from screens.view import View
 from widgets.glance import Glance
@@ -78,6 +79,10 @@ class ConsoleScreen(Screen[None], inherit_bindings=False):
     AUTO_FOCUS = ""
     ALLOW_SELECT = False
     ESCAPE_TO_MINIMIZE = False
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._compositor = CellCompositor()
 
     @property
     def console_app(self) -> Console:

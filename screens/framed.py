@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
-from widgets.bars import AlarmBar, HeaderBar, KeyBar, LampsBar, NextBar, RailBar
 
 from console.actions.catalog import complete
 from screens.base import ConsoleScreen
 from screens.grid import Place, Wish, grid
 from screens.prompt import Candidates, Prompt
+from widgets.bars import AlarmBar, HeaderBar, KeyBar, LampsBar, NextBar, RailBar
 from widgets.glance import Glance
 from widgets.pane import Drawn
 
