@@ -54,7 +54,7 @@ def origin(reading: Reading[Any], now: float) -> str:
     if reading.taken_mono is None:
         words.append("never read")
     else:
-        words.append(f"read {fmt.clock(reading.taken_wall)}, {fmt.age(reading.age(now))} ago")
+        words.append(f"read {fmt.utc(reading.taken_wall)}, {fmt.age(reading.age(now))} ago")
     words.append(f"every {fmt.number(reading.interval, 1).removesuffix('.0')} s")
     words.append(str(reading.quality(now)))
     if reading.error:

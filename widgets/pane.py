@@ -9,9 +9,9 @@ from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
-from widgets.cells import blank
+from widgets.cells import Line, blank
 from widgets.glance import Glance
-from widgets.ink import Row
+from widgets.ink import LOOK, Row
 from widgets.repaint import changed
 from widgets.theme import Palette, palette_for
 
@@ -48,7 +48,7 @@ class Drawn(Widget, can_focus=False):
         return self._take(glance, width, height)
 
     def _take(self, glance: Glance, width: int, height: int) -> int:
-        rows = self.draw(glance, width, height)
+        rows = self._drawn(glance, width, height)
         whole = len(rows) != len(self._painted)
         self._rows = rows
         if whole:
@@ -68,6 +68,19 @@ class Drawn(Widget, can_focus=False):
         if regions:
             self.refresh(*regions)
         return count
+
+    def _drawn(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
+        """The rows, or words in their place: a fault in one pane must not end the console, also inside a resize."""
+        try:
+            return self.draw(glance, width, height)
+        except Exception as error:
+            fault = getattr(self.app, "fault", None)
+            if fault is None:
+                raise
+            fault(f"pane {type(self).__name__}", error)
+            line = Line(width, glance.signs)
+            line.put(1, "cannot be drawn: a fault of the console, see the alarm line", LOOK)
+            return (line.build(), *(blank(width) for _ in range(height - 1)))
 
     def on_resize(self) -> None:
         """Draw anew for the new size."""

@@ -89,6 +89,19 @@ class PtyConsole:
             pass
         return self.process.returncode
 
+    def settle(self) -> None:
+        """Read until nothing more comes for a while."""
+        while self.read(0.3):
+            pass
+
+    def quit(self) -> int:
+        """Press q, again if an Esc before it made it alt+q; the exit code."""
+        end = time.monotonic() + WAIT
+        while self.process.poll() is None and time.monotonic() < end:
+            self.type(b"q")
+            self.settle()
+        return self.ended()
+
     def close_terminal(self) -> None:
         """Close our end, as a lost ssh connection does."""
         os.close(self.master)
