@@ -19,9 +19,10 @@ from console.sanitize import line
 if TYPE_CHECKING:
     import asyncssh
 
+    Made = tuple[asyncssh.SSHClientConnection, Watch]
+
 _LOGIN_TRIES = 4
 """Tries within one attempt where sshd drops the login (MaxStartups)."""
-_MOST_HOPS = 8
 
 
 def load_asyncssh() -> Any:
@@ -45,13 +46,13 @@ class Connector:
         self._overrides = dict(overrides or {})
         self._leases: list[SharedJump] = []
 
-    async def connect(self) -> tuple[asyncssh.SSHClientConnection, Watch]:
+    async def connect(self) -> Made:
         """Log in. The watch's `lost` is set when the connection ends. Raises ConnectFailed."""
         await asyncio.to_thread(load_asyncssh)
         target = await self._resolve(self._host.ssh, self._overrides)
         self.release()
         try:
-            return await self._through(target, _MOST_HOPS)
+            return await self._through(target, (target.label,))
         except BaseException:
             self.release()
             raise
@@ -68,35 +69,37 @@ class Connector:
         except (ValueError, OSError) as error:
             raise ConnectFailed(explain_setup(error, text)) from error
 
-    async def _through(self, target: Target, hops: int) -> tuple[asyncssh.SSHClientConnection, Watch]:
+    async def _through(self, target: Target, passed: tuple[str, ...]) -> Made:
+        """Log in to `target` through its jump hosts; `passed` are the names on the way so far."""
+        if not target.jump:
+            return await self._log_in(target, None, f"{target.host}:{target.port}")
         tunnel: asyncssh.SSHClientConnection | None = None
-        gate = f"{target.host}:{target.port}"
-        if target.jump:
-            if hops == 0:
-                problem = (
-                    f"more than {_MOST_HOPS} jump hosts before {target.label}: does ProxyJump lead round in a ring?"
-                )
-                raise ConnectFailed(Fault(Outcome.UNREACHABLE, problem, "correct ProxyJump in ssh_config", True))
-            for spec in target.jump.split(","):
-                gate = spec.strip()
-                tunnel = await self._jump(gate, tunnel, hops - 1)
-        return await self._log_in(target, tunnel, gate)
+        chain: tuple[str, ...] = ()
+        for spec in (word.strip() for word in target.jump.split(",")):
+            if spec in passed:
+                ring = " via ".join((*passed, spec))
+                hint = "correct ProxyJump in ssh_config"
+                raise ConnectFailed(Fault(Outcome.UNREACHABLE, f"jump hosts lead round in a ring: {ring}", hint, True))
+            passed, chain = (*passed, spec), (*chain, spec)
+            tunnel = await self._jump(chain, tunnel, passed)
+        return await self._log_in(target, tunnel, chain[-1])
 
     async def _jump(
-        self, spec: str, tunnel: asyncssh.SSHClientConnection | None, hops: int
+        self, chain: tuple[str, ...], tunnel: asyncssh.SSHClientConnection | None, passed: tuple[str, ...]
     ) -> asyncssh.SSHClientConnection:
-        """The one connection to a jump host, shared by every host behind it."""
-        key = (spec, self._host.config, self._host.known_hosts, id(tunnel) if tunnel else 0)
+        """The one connection to the last jump host of `chain`, shared by every host behind it."""
+        spec = chain[-1]
+        key = (chain, self._host.config, self._host.known_hosts)
         shared = self._limits.shared.get(key)
         if not isinstance(shared, SharedJump):
             shared = self._limits.shared[key] = SharedJump()
         self._leases.append(shared.take())
 
-        async def make() -> tuple[asyncssh.SSHClientConnection, Watch]:
+        async def make() -> Made:
             target = await self._resolve(spec, {}, is_jump=True)
             if tunnel is not None:
                 return await self._log_in(target, tunnel, spec)
-            return await self._through(target, hops)
+            return await self._through(target, passed)
 
         try:
             return await shared.connection(make)
@@ -105,9 +108,7 @@ class Connector:
             problem = f"jump host {spec}: {fault.problem}"
             raise ConnectFailed(Fault(fault.outcome, problem, fault.hint, fault.stubborn, fault.host_key)) from failed
 
-    async def _log_in(
-        self, target: Target, tunnel: asyncssh.SSHClientConnection | None, gate: str
-    ) -> tuple[asyncssh.SSHClientConnection, Watch]:
+    async def _log_in(self, target: Target, tunnel: asyncssh.SSHClientConnection | None, gate: str) -> Made:
         for attempt in range(1, _LOGIN_TRIES + 1):
             try:
                 async with self._limits.handshake(gate):
@@ -118,9 +119,7 @@ class Connector:
             await asyncio.sleep(self._timings.first_retry * random.uniform(0.2, 1.0) * attempt)  # noqa: S311
         raise AssertionError("unreachable")
 
-    async def _log_in_once(
-        self, target: Target, tunnel: asyncssh.SSHClientConnection | None
-    ) -> tuple[asyncssh.SSHClientConnection, Watch]:
+    async def _log_in_once(self, target: Target, tunnel: asyncssh.SSHClientConnection | None) -> Made:
         asyncssh = load_asyncssh()
         watch = Watch()
         try:
