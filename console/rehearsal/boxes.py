@@ -142,6 +142,12 @@ class Boxes:
             if box.state == "running":
                 await self._spawn(box, box.model.age_s)
 
+    async def settled(self) -> None:
+        """Wait until what has booted already listens, or died."""
+        up = [box for box in self.items if box.process is not None and self.progress(box) >= 1]
+        async with self.news:
+            await self.news.wait_for(lambda: all(box.port is not None or box.process is None for box in up))
+
     async def start(self, box: Box) -> None:
         """`docker start`: the engine boots anew."""
         if box.state == "running":
@@ -245,6 +251,8 @@ class Boxes:
                 transport.close()
         if line.strip().isdigit():
             box.port = int(line)
+        async with self.news:
+            self.news.notify_all()
 
     async def _watch(self, box: Box, process: asyncio.subprocess.Process) -> None:
         """Keep the log until the process ends, then say so."""

@@ -15,6 +15,7 @@ from console.readings.gpu import QUERY_FIELDS
 SCRIPT_LIMIT = 65536
 REFUSAL = "rehearsal host: only the console's own sampler and probes run here"
 BEAT = b"beat\n"
+_COMPLETE = ('exit "$laneswap_rc"\n', f"exec /bin/sh -s {LABEL}")
 _NONCE = re.compile(r"LANESWAP-BEGIN-([0-9a-zA-Z]{8,64})")
 _LIMIT = re.compile(r" laneswap (\d{1,5}) ")
 _MARK = re.compile(r"printf '\\n%s python\\n' ([0-9a-f]{8,64})\n")
@@ -55,6 +56,12 @@ def recognise(data: bytes) -> Played | None:
         if text == _framed(asked, nonce[1], seconds):
             return Played(_framed(played, nonce[1], seconds).encode(), sampler=False)
     return None
+
+
+def hopeless(data: bytes) -> bool:
+    """True for a whole script that is not one of ours: no byte that could still come would make it one."""
+    text = data.decode("utf-8", "replace")
+    return text.endswith(_COMPLETE[0]) or (_COMPLETE[1] in text and text.endswith("\n"))
 
 
 class SamplerFeed:

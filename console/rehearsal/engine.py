@@ -438,6 +438,8 @@ class Engine:
     def answer(self, path: str) -> Answer:
         """The answer to GET `path`, faults included."""
         fault = self.fault["fault"]
+        if path == "/__truth":
+            return Answer(200, "application/json", json.dumps(self.truth()).encode())
         if fault == "html":
             return Answer(200, "text/html; charset=utf-8", HTML.encode())
         if path in ("/health", "/health_generate", "/ping"):
@@ -478,7 +480,7 @@ class Engine:
     def _documents(self) -> dict[str, Callable[[], object]]:
         if self.options.rank:
             return {}
-        common = {"/v1/models": self._models, "/__truth": self.truth}
+        common = {"/v1/models": self._models}
         if self.options.kind == "vllm":
             return {
                 **common,

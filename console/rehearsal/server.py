@@ -77,6 +77,7 @@ class RehearsalFleet:
         self.step()
         for host in self.hosts.values():
             await host.start()
+        await asyncio.gather(*(boxes.settled() for boxes in self.boxes.values()))
 
     def addresses(self) -> dict[str, dict[str, object]]:
         """Port and public host key of each host."""

@@ -14,7 +14,7 @@ import asyncssh
 
 from console.readings.output import SHELL_LINE
 from console.rehearsal.boxes import Boxes
-from console.rehearsal.commands import REFUSAL, SCRIPT_LIMIT, Played, SamplerFeed, recognise
+from console.rehearsal.commands import REFUSAL, SCRIPT_LIMIT, Played, SamplerFeed, hopeless, recognise
 from console.rehearsal.docker_api import DockerApi
 from console.rehearsal.gate import Gate
 
@@ -160,7 +160,7 @@ async def _recognised(process: Process) -> Played | None:
         data += more
         if (played := recognise(data)) is not None:
             return played
-        if not more:
+        if not more or hopeless(data):
             break
     return None
 
