@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -71,8 +70,3 @@ async def next_frame(frames: AsyncIterator[Frame], kind: str = "node") -> Frame:
             if frame.kind == kind:
                 return frame
     raise AssertionError(f"the stream ended without a {kind} frame")
-
-
-def longer(timings: Timings, **changes: float) -> Timings:
-    """Timings with some changed."""
-    return dataclasses.replace(timings, **changes)

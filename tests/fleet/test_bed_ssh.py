@@ -6,12 +6,13 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from bed.client import Bed
-from bed_links import PATIENCE, QUICK, linked, longer, until, until_status
+from bed.client import Bed, BedHost
+from bed_links import PATIENCE, linked, until, until_status
 
 from console.reach.limits import HandshakeLimits
+from console.reach.ssh import SshLink
 from console.readings.link import LinkStatus
-from console.readings.output import Outcome
+from console.readings.output import Outcome, Output
 
 pytestmark = pytest.mark.bed
 
@@ -60,8 +61,7 @@ async def test_many_logins_at_once_survive_maxstartups(bed: Bed) -> None:
 async def test_a_killed_session_makes_the_running_command_unknown_and_the_link_comes_back(bed: Bed) -> None:
     host = bed.full
     async with linked(host) as link:
-        running = asyncio.create_task(link.run(["sleep", "600"], limit=120))
-        await until(lambda: any("sleep 600" in line for line in host.remote_processes()), "sleep runs")
+        running = await started(link, host, "601")
         assert host.kill_ssh_sessions() >= 1
         output = await asyncio.wait_for(running, PATIENCE)
         assert (output.outcome, output.exit_status) == (Outcome.UNKNOWN, None)
@@ -70,11 +70,10 @@ async def test_a_killed_session_makes_the_running_command_unknown_and_the_link_c
         await until(lambda: not host.remote_processes(), "nothing of the lost command is left")
 
 
-async def test_a_command_under_drop_is_unknown_and_a_later_one_unreachable(bed: Bed) -> None:
+async def test_a_command_under_drop_is_unknown_and_ends_by_its_own_limit(bed: Bed) -> None:
     host = bed.full
     async with linked(host) as link:
-        running = asyncio.create_task(link.run(["sleep", "600"], limit=120))
-        await until(lambda: any("sleep 600" in line for line in host.remote_processes()), "sleep runs")
+        running = await started(link, host, "602", limit=6.0)
         with host.dropped():
             output = await asyncio.wait_for(running, PATIENCE)
             assert (output.outcome, output.exit_status) == (Outcome.UNKNOWN, None)
@@ -82,6 +81,7 @@ async def test_a_command_under_drop_is_unknown_and_a_later_one_unreachable(bed: 
             late = await asyncio.wait_for(link.run(["true"]), PATIENCE)
             assert late.outcome is Outcome.UNREACHABLE
             assert link.state.error
+            await until(lambda: not host.remote_processes(), "the host has ended it by itself")
         await until_status(link, LinkStatus.UP)
         assert (await link.run(["true"])).ok
 
@@ -124,8 +124,14 @@ async def test_a_refused_key_is_permission(bed: Bed, tmp_path: Path) -> None:
 
 async def test_a_closed_link_leaves_no_process_on_the_host(bed: Bed) -> None:
     host = bed.full
-    async with linked(host, timings=longer(QUICK, beat_limit=60.0)) as link:
-        running = asyncio.create_task(link.run(["sleep", "600"], limit=120))
-        await until(lambda: any("sleep 600" in line for line in host.remote_processes()), "sleep runs")
+    async with linked(host) as link:
+        running = await started(link, host, "603")
     assert (await running).outcome is Outcome.UNKNOWN
     await until(lambda: not host.remote_processes(), "nothing is left")
+
+
+async def started(link: SshLink, host: BedHost, seconds: str, limit: float = 120.0) -> asyncio.Task[Output]:
+    """A `sleep` that is seen to run on the host."""
+    running = asyncio.create_task(link.run(["sleep", seconds], limit=limit))
+    await until(lambda: any(f"sleep {seconds}" in line for line in host.remote_processes()), f"sleep {seconds} runs")
+    return running
