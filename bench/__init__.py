@@ -1,0 +1,1 @@
+"""Measures the console's budgets on this machine: `python -m bench` prints one table."""

@@ -1,0 +1,64 @@
+"""`python -m bench`: measures the budgets and prints one table. Exits 0 whatever the figures are."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import traceback
+from collections.abc import Callable
+
+from bench.figures import Figure, machine, not_run, table
+from bench.metrics_text import metrics_text
+from bench.resting import rest
+from bench.stage import four_hosts
+from bench.starting import starts
+
+LATER = (
+    not_run("rollback beside bare docker stop, start and poll", "this version acts on nothing yet"),
+    not_run("sha256 of a shard with direct I/O", "this version reads no shards yet"),
+)
+
+
+def console_rows(options: argparse.Namespace) -> list[Figure]:
+    """Start and rest, on one played fleet."""
+
+    async def run() -> list[Figure]:
+        async with four_hosts() as stage:
+            figures = await asyncio.to_thread(starts, stage)
+            return figures + await asyncio.to_thread(rest, stage, 600.0 if options.long else options.seconds)
+
+    return asyncio.run(run())
+
+
+GROUPS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
+    "console": console_rows,
+    "metrics": lambda _: metrics_text(),
+}
+
+
+def main() -> int:
+    """Measure what was asked for and print it."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measures the budgets on this machine.")
+    parser.add_argument("--only", default="", help=f"groups by comma: {', '.join(GROUPS)}")
+    parser.add_argument("--long", action="store_true", help="rest for 10 minutes, as the memory budget is meant")
+    parser.add_argument("--seconds", type=float, default=40.0, help="how long to measure at rest otherwise")
+    options = parser.parse_args()
+    wanted = [name for name in options.only.split(",") if name] or list(GROUPS)
+    if unknown := [name for name in wanted if name not in GROUPS]:
+        parser.error(f"no group {', '.join(unknown)}; there are: {', '.join(GROUPS)}")
+    print("\n".join(machine()), flush=True)
+    figures: list[Figure] = []
+    for name in wanted:
+        print(f"measuring {name} ...", file=sys.stderr, flush=True)
+        try:
+            figures += GROUPS[name](options)
+        except Exception as error:
+            traceback.print_exc()
+            figures.append(not_run(name, f"the measurement failed: {error}".splitlines()[0]))
+    print("\n" + table([*figures, *LATER]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
