@@ -21,6 +21,7 @@ from textual.driver import Driver
 from textual.screen import Screen
 from textual.timer import Timer
 
+from console import sanitize
 from console.actions.catalog import BY_ID, CommandError, parse_command
 from console.actions.keymap import KeymapError, default_keymap_path, load_keymap
 from console.alarms import Alarm, alarms
@@ -252,15 +253,16 @@ class LaneswapApp(App[None], inherit_bindings=False):
 
     def say(self, text: str) -> None:
         """One line for the operator, on the NEXT row; under a stock screen as a toast."""
-        self._notice, self._notice_until = text, time.monotonic() + NOTICE_SECONDS
+        self._notice = sanitize.line(text)
+        self._notice_until = time.monotonic() + NOTICE_SECONDS
         if self.screen is self.front():
             self.redraw()
         else:
             self.toast(text)
 
     def toast(self, text: str) -> None:
-        """The one way to a toast: its text is never markup."""
-        self.notify(text, timeout=NOTICE_SECONDS, markup=False)
+        """The one way to a toast: safe text, never markup."""
+        self.notify(sanitize.line(text), timeout=NOTICE_SECONDS, markup=False)
 
     def fault(self, where: str, error: BaseException) -> None:
         """A fault of the console itself: an alarm line and a private file, never an exit."""

@@ -104,7 +104,8 @@ def _alarms(snapshot: Snapshot, faulty: Faulty) -> tuple[Alarm, ...]:
         return alarms(snapshot)
     except Exception as error:
         faulty("alarms", error)
-        return (Alarm("fault:alarms", Severity.ACT, "console", "alarms cannot be judged", "do not trust a quiet line"),)
+        text = f"alarms cannot be judged: {type(error).__name__}"
+        return (Alarm("fault:alarms", Severity.ACT, "console", text, "do not trust a quiet line"),)
 
 
 def _unseen_first(found: tuple[Alarm, ...], seen: frozenset[str]) -> tuple[Alarm, ...]:

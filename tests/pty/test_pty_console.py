@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import termios
 from collections.abc import Callable, Iterator
@@ -203,9 +204,11 @@ def test_hostile_texts_never_reach_the_terminal_as_sequences(start: Start, tmp_p
         console.type(keys)
         console.settle()
     assert console.quit() == 0
-    output = bytes(console.output)
+    # Textual's own: the shape of the mouse pointer.
+    output = re.sub(rb"\x1b\]22;[a-z]*\x07", b"", bytes(console.output))
     for sequence in (b"\x1b]52", b"\x1b]0;", b"\x1b[2J", b"\xc2\x9b", b"\xc2\x90", b"\x07"):
-        assert sequence not in output, sequence
+        at = output.find(sequence)
+        assert at < 0, output[max(0, at - 200) : at + 40]
     assert "\u202e".encode() not in output
 
 

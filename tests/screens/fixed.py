@@ -82,3 +82,11 @@ def fault_text(tmp_path: Path) -> str:
     """What the private fault file holds."""
     file = tmp_path / "state" / "laneswap" / "faults.log"
     return file.read_text() if file.exists() else ""
+
+
+async def until(pilot: Pilot[None], done: Callable[[], bool], most: int = 200) -> None:
+    for _ in range(most):
+        if done():
+            return
+        await pilot.pause(0.02)
+    raise AssertionError("did not come about")

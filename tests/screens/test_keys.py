@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pictures
 import pytest
-from fixed import FixedSource, console, front, text_of, two_lanes
+from fixed import FixedSource, console, front, text_of, two_lanes, until
 from textual.command import CommandPalette
 from textual.pilot import Pilot
 
@@ -301,11 +301,3 @@ async def test_a_click_focuses_the_pane() -> None:
         await pilot.click(offset=(60, 24))
         await pilot.pause()
         assert app.view.focus == 5
-
-
-async def until(pilot: Pilot[None], done: Callable[[], bool], most: int = 200) -> None:
-    for _ in range(most):
-        if done():
-            return
-        await pilot.pause(0.02)
-    raise AssertionError("did not come about")
