@@ -25,7 +25,7 @@ QUICK = Timings(
     beat=0.5,
     beat_limit=4.0,
 )
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds after which a wait has failed; nothing is asserted about how long it took."""
 
 
