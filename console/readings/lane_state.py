@@ -98,8 +98,12 @@ class _Judge:
         return ", ".join(parts) or "requests"
 
     @property
-    def _flows(self) -> bool:
+    def _moves(self) -> bool:
         return self.progress.progress is Progress.MOVING
+
+    @property
+    def _flows(self) -> bool:
+        return self._moves and (self.progress.frozen_for or 0.0) < QUIET_S
 
     @property
     def _frozen(self) -> bool:
@@ -174,7 +178,7 @@ class _Judge:
         slow = (self.http.took or 0.0) >= SLOW_503_S
         if self._flows:
             return self._while_flowing(slow)
-        if self._frozen:
+        if self._frozen and self.engine is not EngineKind.VLLM and (slow or self.http.misses < FEW):
             return self._stalled("503")
         if not self.http.ever_ok and self.engine is not EngineKind.VLLM:
             boots = self._boots("503")
@@ -213,9 +217,9 @@ class _Judge:
         return self._say(LaneState.DOWN, f"{word} from health {self.http.misses} times and no token moves")
 
     def _timeout(self) -> LaneVerdict:
-        if self._flows and (self.progress.prefill_only or self.http.misses < FEW):
+        if self._moves and (self.progress.prefill_only or self.http.misses < FEW):
             return self._moving(f"; {self.http.misses} health probes late")
-        if self._flows:
+        if self._moves:
             return self._say(LaneState.DEGRADED, f"{self.http.misses} health probes timed out although tokens flow")
         if self._frozen:
             return self._stalled("late")
@@ -266,7 +270,7 @@ class _Judge:
             return self._say(LaneState.BLIND, "200, but only start-up constants: a rank above 0 answers 200 always")
         if self._frozen:
             return self._stalled("200")
-        if self._flows:
+        if self._moves:
             return self._moving("")
         if progress.progress is Progress.NO_WORK:
             return self._say(LaneState.IDLE, "healthy, no requests")

@@ -31,6 +31,8 @@ from console.readings.throughput import Throughput, heartbeat, live_series, same
 
 MOVING_TPS = 1.0
 """Tokens a second below which an engine without requests is at rest: health probes that generate make less."""
+QUIET_S = 3.0
+"""Seconds without a token, or without any step, after which the past rate no longer says what goes on."""
 PREFILL_PAUSE_S = 5.0
 """Longest pause between two chunks of one prefill that still reads as prefill."""
 SLOW_FACTOR = 4.0
@@ -48,6 +50,8 @@ class Pulse:
     waiting: float
     decoded: float | None
     """Tokens that came out, where the engine counts them as they come."""
+    prompts: float | None
+    """Prompt tokens read: by SGLang as they are computed, by the others when a prompt is done."""
 
     def stood(self, other: Pulse) -> bool:
         """Whether nothing stepped between two pulses.
@@ -59,6 +63,12 @@ class Pulse:
         if not self.running and not other.running:
             return True
         return (self.steps, self.running, self.waiting) == (other.steps, other.running, other.waiting)
+
+    def reads_prompts(self, earlier: Pulse) -> bool:
+        """Whether what stepped since `earlier` was more than the last tokens of a decode."""
+        if earlier.stood(self):
+            return False
+        return self.decoded == earlier.decoded or (self.prompts, self.use) != (earlier.prompts, earlier.use)
 
 
 def pulse(scrape: Scrape, only: str | None = None) -> Pulse:
@@ -86,6 +96,7 @@ def _pulse(scrape: Scrape, only: str | None) -> Pulse:
         tokens.update(read((REALTIME,)))
     live = engine is EngineKind.VLLM
     decoded = read(GENERATION[engine]) if live else narrowed(values(index, REALTIME, mode="decode"))
+    prompts = narrowed(values(index, REALTIME, mode="prefill_compute")) or read(PROMPT[engine])
     use = read(VLLM_USAGE) if live else read(SGLANG_USED)
     return Pulse(
         tokens=tuple(sorted(tokens.items())),
@@ -94,6 +105,7 @@ def _pulse(scrape: Scrape, only: str | None) -> Pulse:
         running=sum(read(RUNNING[engine]).values()),
         waiting=sum(read(WAITING[engine]).values()),
         decoded=sum(decoded.values()) if decoded else None,
+        prompts=sum(prompts.values()) if prompts else None,
     )
 
 
@@ -120,7 +132,7 @@ def progress_light(
     walk = _Walk(run, stall_after, probes, probing_since)
     frozen_for = walk.frozen_for()
     progress = walk.progress(found, frozen_for)
-    prefill_only = progress is Progress.MOVING and walk.has_work and walk.prefill_only(found)
+    prefill_for = walk.prefill_for() if progress is Progress.MOVING and walk.has_work else None
     return ProgressLight(
         progress=progress,
         steps=found.steps,
@@ -129,8 +141,8 @@ def progress_light(
         prefill_tps=found.prefill_tps,
         running=found.running,
         waiting=found.waiting,
-        moving_for=walk.prefill_for() if prefill_only else None,
-        prefill_only=prefill_only,
+        moving_for=prefill_for,
+        prefill_only=prefill_for is not None,
         frozen_ranks=walk.frozen_ranks() if progress is Progress.MOVING else (),
         restarted=found.restarted,
         live_gauges=live_series(run[-1]),
@@ -151,7 +163,7 @@ class _Walk:
         if probing_since is not None:
             self.spans.append((probing_since, math.inf))
         self.has_work = self._work(self.last)
-        self.still = self._still_since() if self.has_work else self.last
+        self.still = self._still_since(None if self.has_work else QUIET_S)
 
     def _work(self, position: int) -> bool:
         scrape = self.run[position]
@@ -159,11 +171,13 @@ class _Walk:
         own = sum(began <= scrape.at <= ended for began, ended in self.spans)
         return seen.running > (own if scrape.engine is EngineKind.SGLANG else 0) or seen.waiting > 0
 
-    def _still_since(self) -> int:
-        """Position of the first scrape since which nothing has stepped."""
+    def _still_since(self, enough: float | None) -> int:
+        """Position of the first scrape since which nothing has stepped; not looked for beyond `enough` seconds."""
         first = self.last
         while first > 0 and pulse(self.run[first - 1]).stood(pulse(self.run[first])):
             first -= 1
+            if enough is not None and self.run[-1].at - self.run[first].at >= enough:
+                break
         return first
 
     def frozen_for(self) -> float | None:
@@ -189,19 +203,33 @@ class _Walk:
         rates = [rate for rate in (found.decode_tps, found.prefill_tps) if rate is not None]
         if found.running is None and not rates:
             return Progress.UNKNOWN
-        if sum(rates) >= MOVING_TPS:
+        if sum(rates) >= MOVING_TPS and self.run[-1].at - self.run[self.still].at < QUIET_S:
             return Progress.MOVING
         return Progress.NO_WORK if found.steps else Progress.NO_STEP_YET
 
-    def prefill_only(self, found: Throughput) -> bool:
-        """Steps without tokens: prompts are read. vLLM counts a prompt only when done; its KV use grows before."""
-        if found.decode_tps is None or found.decode_tps >= MOVING_TPS:
-            return False
-        stood = self.run[-1].at - self.run[self.still].at
-        return (found.prefill_tps or 0.0) >= MOVING_TPS or stood <= PREFILL_PAUSE_S
+    def prefill_for(self) -> float | None:
+        """Seconds of steps without a token: prompts are read. None if tokens come out, or nothing steps.
 
-    def prefill_for(self) -> float:
-        """Seconds since the last token came out, with work present all the while."""
+        vLLM counts a prompt only when it is done; its pool's use grows before. A freeze is no prefill: then the last
+        step is the last token.
+        """
+        first = self._without_token()
+        since_token = self.run[-1].at - self.run[first].at
+        if since_token < QUIET_S:
+            return None
+        pause = max(PREFILL_PAUSE_S, self._last_pair())
+        for position in range(self.last, first, -1):
+            if self.run[-1].at - self.run[position].at > pause:
+                break
+            if pulse(self.run[position]).reads_prompts(pulse(self.run[position - 1])):
+                return since_token
+        return None
+
+    def _last_pair(self) -> float:
+        return self.run[-1].at - self.run[-2].at if self.last else 0.0
+
+    def _without_token(self) -> int:
+        """Position of the first scrape since which work was present and no token came out."""
         first = self.last
         while first > 0 and self._work(first - 1):
             earlier, later = pulse(self.run[first - 1]).decoded, pulse(self.run[first]).decoded
@@ -209,7 +237,7 @@ class _Walk:
             if earlier is None or later is None or later - earlier >= MOVING_TPS * span:
                 break
             first -= 1
-        return self.run[-1].at - self.run[first].at
+        return first
 
     def frozen_ranks(self) -> tuple[str, ...]:
         """Data-parallel engines with requests that stand still although the lane moves."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -117,20 +117,38 @@ def progress(scrapes: Sequence[Scrape], now: float | None = None, **more: object
     return progress_light(scrapes, scrapes[-1].at if now is None else now, STALL, **more)  # type: ignore[arg-type]
 
 
-def hung(text: object, moving: int, frozen: int) -> list[Scrape]:
+def hung(text: Callable[[float], bytes], moving: int, frozen: int) -> list[Scrape]:
     """`moving` scrapes a second apart with movement, then `frozen` more without."""
-    assert callable(text)
     return [read(text(float(min(at, moving))), float(at)) for at in range(moving + frozen + 1)]
 
 
 @pytest.mark.parametrize("text", [sglang_text, vllm_text])
-def test_work_without_a_step_is_frozen_after_the_stall_time(text: object) -> None:
+def test_work_without_a_step_is_frozen_after_the_stall_time(text: Callable[[float], bytes]) -> None:
     before = progress(hung(text, 20, 14))
     assert (before.progress, before.frozen_for) == (Progress.MOVING, 14)
     assert not before.prefill_only
     after = progress(hung(text, 20, 15))
     assert (after.progress, after.frozen_for, after.decode_tps) == (Progress.FROZEN, 15, 0.0)
     assert progress(hung(text, 20, 300)).frozen_for == 300
+
+
+@pytest.mark.parametrize("text", [sglang_text, vllm_text])
+@pytest.mark.parametrize("instant", [20.0, 20.01, 20.2, 20.7])
+def test_a_hang_never_reads_as_a_prefill(text: Callable[[float], bytes], instant: float) -> None:
+    """Between the last token and the stall time the lane is quiet, not busy."""
+    scrapes = [read(text(min(float(at), instant)), float(at)) for at in range(36)]
+    for second in range(20, 35):
+        found = progress(scrapes[: second + 1])
+        assert (found.progress, found.prefill_only) == (Progress.MOVING, False), second
+        assert state(progress=found).state is LaneState.SERVING
+    stood = 14 if instant == 20.0 else 13
+    assert state(progress=progress(scrapes[:35])).why == f"the last step was {stood} s ago"
+    assert progress(scrapes).progress is (Progress.FROZEN if instant == 20.0 else Progress.MOVING)
+
+
+def test_rest_shows_three_seconds_after_the_last_token() -> None:
+    scrapes = [read(vllm_text(min(at, 20), running=3 if at < 20 else 0), float(at)) for at in range(24)]
+    assert [progress(scrapes[: at + 1]).progress for at in (20, 22, 23)] == ["moving", "moving", "no work"]
 
 
 def test_moving() -> None:

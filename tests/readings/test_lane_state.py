@@ -114,6 +114,17 @@ from console.readings.throughput import throughput
             LaneState.DOWN,
             "vLLM's engine process is dead",
         ),
+        (state(http=light(HttpVerdict.UNAVAILABLE, 3), progress=FROZEN), LaneState.DOWN, "no token moves"),
+        (
+            state(http=light(HttpVerdict.UNAVAILABLE, 3), progress=FROZEN, engine=EngineKind.VLLM),
+            LaneState.DOWN,
+            "dead",
+        ),
+        (
+            state(http=light(HttpVerdict.UNAVAILABLE), progress=replace(FLOWS, frozen_for=4.0)),
+            LaneState.DEGRADED,
+            "miss 1 of 3",
+        ),
         # Any 5xx is unhealthy
         (state(http=light(HttpVerdict.SERVER_ERROR)), LaneState.DEGRADED, "although tokens flow"),
         (state(http=light(HttpVerdict.SERVER_ERROR), progress=REST), LaneState.DEGRADED, "once"),
