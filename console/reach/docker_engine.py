@@ -246,7 +246,7 @@ class DockerEngine:
         filters = json.dumps({"type": ["container"], "event": list(EVENTS)})
         since = api_time(newest) if newest else str(int(time.time()) - REMEMBERED)
         stream = sdk.events({"since": since, "filters": filters})
-        live_from = 0.0 if newest else (stream.server_time or time.time()) - 1.0
+        live_from = 0.0 if newest else stream.server_time or time.time()
         loop.call_soon_threadsafe(self._opened, int(live_from * 1e9))
         lines = Lines(EVENT_LINE)
         for piece in stream.pieces():
