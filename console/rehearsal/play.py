@@ -44,6 +44,8 @@ class Rehearsal:
         self.overrides: dict[str, dict[str, Any]] = {}
         self.root: Path | None = None
         """Where the simulated files of each host lie, while it runs."""
+        self.played: list[Fault] = []
+        """What of the scenario's story has happened so far; the end of a fault is an entry too."""
         self._process: asyncio.subprocess.Process | None = None
         self._said: deque[str] = deque(maxlen=40)
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
@@ -176,6 +178,9 @@ class Rehearsal:
         assert process.stdout is not None
         while line := await process.stdout.readline():
             said = json.loads(line)
+            if "played" in said:
+                self.played.append(FAULT.validate_python(said["played"]))
+                continue
             waiting = self._answers.get(said.get("id"))
             if waiting is not None and not waiting.done():
                 waiting.set_result(said)

@@ -78,6 +78,7 @@ class RehearsalFleet:
         for host in self.hosts.values():
             await host.start()
         await asyncio.gather(*(boxes.settled() for boxes in self.boxes.values()))
+        self.began = time.monotonic()
 
     def addresses(self) -> dict[str, dict[str, object]]:
         """Port and public host key of each host."""
@@ -107,6 +108,7 @@ class RehearsalFleet:
         for at, _, fault in sorted(story, key=lambda item: item[:2]):
             await asyncio.sleep(max(0.0, (at - self.clock) / self.speed))
             await self.inject(fault)
+            say({"played": fault.model_dump()})
 
     async def inject(self, fault: Fault) -> None:
         """Carry out one fault now, whatever its times say. Raises ValueError for one that does not fit the fleet."""
