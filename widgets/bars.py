@@ -35,6 +35,13 @@ _FRESH = (Quality.LIVE, Quality.LATE)
 class HeaderBar(Bar):
     """Row 0: fleet and lane, what kind of fleet, who, how much is fresh, the clock."""
 
+    def slice(self, glance: Glance) -> tuple[object, ...]:
+        """See `Drawn.slice`."""
+        snapshot = glance.snapshot
+        lanes = (glance.lanes, glance.lane.name, glance.lane.lane.served)
+        state = (snapshot.rehearsal, snapshot.fleet.name, snapshot.fleet.production, glance.paused, glance.paused_at)
+        return *lanes, *state, fresh(snapshot), int(glance.wall)
+
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `header`."""
         return _exactly((header(glance, width),), width, height)
@@ -42,6 +49,10 @@ class HeaderBar(Bar):
 
 class LampsBar(Bar):
     """Rows 1 and 2: the four lamps."""
+
+    def slice(self, glance: Glance) -> tuple[object, ...]:
+        """See `Drawn.slice`."""
+        return (glance.lamps,)
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `lamp_rows`."""
@@ -51,6 +62,10 @@ class LampsBar(Bar):
 class RailBar(Bar):
     """The procedure rail."""
 
+    def slice(self, glance: Glance) -> tuple[object, ...]:
+        """See `Drawn.slice`."""
+        return (glance.snapshot.rehearsal,)
+
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `rail`."""
         return _exactly((rail(glance, width),), width, height)
@@ -58,6 +73,10 @@ class RailBar(Bar):
 
 class AlarmBar(Bar):
     """The alarm line."""
+
+    def slice(self, glance: Glance) -> tuple[object, ...]:
+        """See `Drawn.slice`."""
+        return glance.alarms, glance.acknowledged
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `alarm_line`."""
@@ -67,6 +86,10 @@ class AlarmBar(Bar):
 class NextBar(Bar):
     """The NEXT line: what happens if the operator does nothing."""
 
+    def slice(self, glance: Glance) -> tuple[object, ...]:
+        """See `Drawn.slice`."""
+        return (glance.notice,)
+
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `next_line`."""
         return _exactly((next_line(glance, width),), width, height)
@@ -74,6 +97,10 @@ class NextBar(Bar):
 
 class KeyBar(Bar):
     """The two rows of keys."""
+
+    def slice(self, glance: Glance) -> tuple[object, ...]:
+        """See `Drawn.slice`."""
+        return glance.keys, glance.snapshot.rehearsal
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `key_rows`."""
@@ -194,7 +221,7 @@ def _lamps_square(glance: Glance, width: int) -> tuple[Row, Row]:
         line = Line(width, glance.signs, SURFACE)
         for index, lamp in enumerate(pair):
             left = 1 if index == 0 else half + 2
-            right = half if index == 0 else width - 1
+            right = half - 1 if index == 0 else width - 1
             line.put(left, lamp.title, LABEL.on("surface"), to=right)
             _answer(line, lamp, left + 9, right, glance, note=True)
         line.put(half, "│", LINE.on("surface"))

@@ -12,7 +12,7 @@ from widgets.ages import AgeMark, mark, oldest, shown
 from widgets.cells import Line, cut_middle
 from widgets.glance import Glance
 from widgets.ink import BRIGHT, DIM, LOOK, TEXT, Ink, Row
-from widgets.pane import Pane
+from widgets.pane import Pane, beat
 from widgets.sheet import Sheet, Title
 
 _RUNS = (ContainerState.RUNNING, ContainerState.PAUSED, ContainerState.RESTARTING)
@@ -34,6 +34,12 @@ class ContainersPane(Pane):
 
     NUMBER = 2
     NAME = "containers"
+
+    def slice(self, glance: Glance) -> tuple[object, ...]:
+        """See `Drawn.slice`."""
+        lane = glance.lane
+        readings = tuple(view.containers for rank in lane.ranks if (view := glance.host(rank.host)) is not None)
+        return readings, lane.ranks, lane.lane, glance.wall // 1, beat(glance.now)
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `rows`."""

@@ -11,7 +11,7 @@ from widgets.ages import mark, shown
 from widgets.cells import Line, measure
 from widgets.glance import Glance
 from widgets.ink import BOLD, DIM, TEXT, Ink, Row
-from widgets.pane import Pane
+from widgets.pane import Pane, beat
 from widgets.plot import plot, resample, top_of
 from widgets.sheet import Sheet, Title, section
 
@@ -25,6 +25,13 @@ class DecodePane(Pane):
 
     NUMBER = 5
     NAME = "decode"
+
+    def slice(self, glance: Glance) -> tuple[object, ...]:
+        """See `Drawn.slice`."""
+        lane = glance.lane
+        return (
+            lane.throughput, lane.history, lane.usual_decode, lane.last_decode, lane.verdict.state, beat(glance.now)
+        )  # fmt: skip
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `rows`."""

@@ -15,6 +15,10 @@ class DownloadPane(Pane):
     NUMBER = 2
     NAME = "download"
 
+    def slice(self, glance: Glance) -> tuple[object, ...]:
+        """See `Drawn.slice`."""
+        return ()
+
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `rows`."""
         return rows(glance, width, height)

@@ -20,6 +20,12 @@ class EventsPane(Pane):
     NUMBER = 7
     NAME = "events"
 
+    def slice(self, glance: Glance) -> tuple[object, ...]:
+        """See `Drawn.slice`."""
+        newest = glance.snapshot.events[-1].wall if glance.snapshot.events else None
+        age = None if newest is None else fmt.age(glance.wall - newest)
+        return glance.snapshot.events, age, glance.wall // 86400
+
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `rows`."""
         return rows(glance, width, height)

@@ -12,7 +12,7 @@ from widgets.cells import Line
 from widgets.decode import WIDE_HISTORY, axis
 from widgets.glance import Glance
 from widgets.ink import BOLD, BRIGHT, DIM, TEXT, Ink, Row
-from widgets.pane import Pane
+from widgets.pane import Pane, beat
 from widgets.plot import plot, resample
 from widgets.sheet import Sheet, Title, section
 
@@ -28,6 +28,12 @@ class KvPane(Pane):
 
     NUMBER = 6
     NAME = "KV pool"
+
+    def slice(self, glance: Glance) -> tuple[object, ...]:
+        """See `Drawn.slice`."""
+        lane = glance.lane
+        history = lane.history if glance.wide else ()
+        return lane.throughput, lane.pools, history, lane.lights.scrape.detail, beat(glance.now)
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `rows`."""

@@ -12,7 +12,7 @@ from widgets import format as fmt
 from widgets.ages import AgeMark, mark, oldest, shown
 from widgets.glance import Glance
 from widgets.ink import BOLD, BRIGHT, DIM, INFO, LOOK, TEXT, Ink, Row
-from widgets.pane import Pane
+from widgets.pane import Pane, beat
 from widgets.sheet import Sheet, Title, section
 
 Pieces = tuple[tuple[str, Ink], ...]
@@ -35,6 +35,11 @@ class LanePane(Pane):
 
     NUMBER = 4
     NAME = "lane"
+
+    def slice(self, glance: Glance) -> tuple[object, ...]:
+        """See `Drawn.slice`."""
+        hosts = tuple(glance.host(rank.host) for rank in glance.lane.ranks)
+        return glance.lane, hosts, glance.wall // 1, beat(glance.now)
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `rows`."""

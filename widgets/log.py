@@ -18,6 +18,14 @@ class LogPane(Pane):
     NUMBER = 8
     NAME = "log"
 
+    def slice(self, glance: Glance) -> tuple[object, ...]:
+        """See `Drawn.slice`."""
+        log = glance.snapshot.log
+        if log is None:
+            return ()
+        seen = (log.host, log.container, log.problem, log.skipped, log.lines)
+        return *seen, _age(log, glance).text, glance.wall // 86400
+
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `rows`."""
         return rows(glance, width, height)

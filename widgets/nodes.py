@@ -17,7 +17,7 @@ from widgets.glance import Glance, Layout
 from widgets.ink import BOLD, BRIGHT, CHIP_ACT, DIM, LOOK, TEXT, Ink, Row
 from widgets.nodes_grid import Grid, grid_for
 from widgets.nodes_history import history_line, second_line
-from widgets.pane import Pane
+from widgets.pane import Pane, beat
 from widgets.sheet import Sheet, Title
 from widgets.station import is_station, station_rows
 
@@ -46,6 +46,12 @@ class NodesPane(Pane):
 
     NUMBER = 1
     NAME = "nodes"
+
+    def slice(self, glance: Glance) -> tuple[object, ...]:
+        """See `Drawn.slice`."""
+        snapshot = glance.snapshot
+        ranks = tuple(lane.ranks for lane in snapshot.lanes)
+        return snapshot.hosts, ranks, glance.lane.name, glance.wide and glance.wall // 1, beat(glance.now)
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `rows`."""

@@ -19,6 +19,15 @@ AGE_REPAINT = 2.0
 """Seconds after which an age under one second is painted again for its own sake; with a new value it always is."""
 
 
+BEAT = 0.5
+"""Seconds between two drawings of a pane in which nothing but ages can have changed."""
+
+
+def beat(now: float) -> int:
+    """Changes every half second; part of the slice of a pane that shows ages."""
+    return int(now / BEAT)
+
+
 class Drawn(Widget, can_focus=False):
     """A widget whose content is a tuple of rows, a pure function of a glance and its size."""
 
@@ -28,6 +37,7 @@ class Drawn(Widget, can_focus=False):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._glance: Glance | None = None
+        self._slice: tuple[object, ...] = ()
         self._rows: tuple[Row, ...] = ()
         self._painted: list[Row] = []
         self._painted_at: list[float] = []
@@ -37,14 +47,24 @@ class Drawn(Widget, can_focus=False):
         """`height` rows, each `width` cells wide. Pure."""
         raise NotImplementedError
 
+    def slice(self, glance: Glance) -> tuple[object, ...]:
+        """All that `draw` looks at besides what `common` names; equal slices are not drawn again, this one always is."""
+        return (object(),)
+
+    def common(self, glance: Glance) -> tuple[object, ...]:
+        """What every pane looks at: layout and what the operator has set."""
+        return glance.layout, glance.ascii, glance.no_colour
+
     def show(self, glance: Glance) -> int:
         """Take a new glance and repaint what changed. Returns the number of rows that need paint."""
-        before, self._glance = self._glance, glance
+        self._glance = glance
         width, height = self.size
         if not width or not height:
             return 0
-        if before is glance and len(self._rows) == height:
+        part = (*self.common(glance), *self.slice(glance))
+        if part == self._slice and len(self._rows) == height:
             return 0
+        self._slice = part
         return self._take(glance, width, height)
 
     def _take(self, glance: Glance, width: int, height: int) -> int:
@@ -82,6 +102,11 @@ class Drawn(Widget, can_focus=False):
             line.put(1, "cannot be drawn: a fault of the console, see the alarm line", LOOK)
             return (line.build(), *(blank(width) for _ in range(height - 1)))
 
+    @property
+    def rows_now(self) -> tuple[Row, ...]:
+        """The rows as last drawn."""
+        return self._rows
+
     def on_resize(self) -> None:
         """Draw anew for the new size."""
         self._painted = []
@@ -111,15 +136,15 @@ class Pane(Drawn):
     NUMBER: ClassVar[int] = 0
     NAME: ClassVar[str] = ""
 
+    def common(self, glance: Glance) -> tuple[object, ...]:
+        """Layout, focus, filter and scroll."""
+        focused = glance.focus == self.NUMBER
+        return glance.layout, glance.ascii, glance.no_colour, focused, glance.filter, glance.scrolled(self.NUMBER)
+
     @property
     def glance(self) -> Glance | None:
         """What the pane shows."""
         return self._glance
-
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        """The rows as last drawn."""
-        return self._rows
 
 
 class Bar(Drawn):

@@ -16,6 +16,10 @@ class RowsPane(Pane):
     NUMBER = 3
     NAME = "row copies"
 
+    def slice(self, glance: Glance) -> tuple[object, ...]:
+        """See `Drawn.slice`."""
+        return ()
+
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `rows`."""
         return rows(glance, width, height)

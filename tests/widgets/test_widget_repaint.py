@@ -6,29 +6,41 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from pictures import glance, memory, reading, spark4, trouble
+from pictures import glance, memory, nothing_read, reading, spark4, stalled, trouble, unreachable
 from rich.style import Style
 from textual.app import App, ComposeResult
 from textual.geometry import Region
 
-from widgets.bars import HeaderBar, KeyBar, LampsBar
+from widgets.bars import AlarmBar, HeaderBar, KeyBar, LampsBar, NextBar, RailBar
+from widgets.containers import ContainersPane
 from widgets.decode import DecodePane
+from widgets.download import DownloadPane
+from widgets.events import EventsPane
 from widgets.glance import Glance
 from widgets.ink import ACT, BRIGHT, CHIP_ACT, CHIP_KEY, DIM, INFO, LOOK, TEXT, Ink, Span, text_of
+from widgets.kv import KvPane
 from widgets.lane import LanePane
+from widgets.log import LogPane
 from widgets.nodes import NodesPane
 from widgets.pane import AGE_REPAINT, Drawn
 from widgets.repaint import changed
+from widgets.rowcopies import RowsPane
 from widgets.theme import COLOURS, DEFAULT_THEME, PLAIN_THEME, THEMES, AttributesOnly, palette_for, register_themes
+
+WIDGETS: tuple[type[Drawn], ...] = (
+    HeaderBar, LampsBar, RailBar, AlarmBar, NodesPane, DownloadPane, RowsPane, ContainersPane, LanePane, DecodePane,
+    KvPane, EventsPane, LogPane, NextBar, KeyBar,
+)  # fmt: skip
 
 
 class Stage(App[None]):
-    """A nodes pane, a lane pane, a decode pane and three bars, at their sizes on a 120x40 screen."""
+    """Every bar and pane, one under the other."""
 
     CSS = """
     Screen { background: $ls-background; overflow: hidden; }
-    HeaderBar { height: 1; } LampsBar, KeyBar { height: 2; }
-    NodesPane { height: 7; } LanePane, DecodePane { height: 8; width: 40; }
+    HeaderBar, RailBar, AlarmBar, NextBar { height: 1; } LampsBar, KeyBar { height: 2; }
+    NodesPane, DownloadPane, RowsPane, ContainersPane, LanePane, DecodePane, KvPane, EventsPane, LogPane { height: 7; }
+    LanePane, DecodePane, KvPane { height: 8; width: 40; }
     """
 
     def __init__(self) -> None:
@@ -37,12 +49,7 @@ class Stage(App[None]):
         self.theme = DEFAULT_THEME
 
     def compose(self) -> ComposeResult:
-        yield HeaderBar()
-        yield LampsBar()
-        yield NodesPane()
-        yield LanePane()
-        yield DecodePane()
-        yield KeyBar()
+        yield from (kind() for kind in WIDGETS)
 
     def show(self, shown: Glance) -> dict[str, int]:
         """Rows that each widget repaints."""
@@ -97,7 +104,7 @@ def regions(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Region | None]]:
 
 async def test_the_same_picture_twice_repaints_nothing(regions: list[tuple[str, Region | None]]) -> None:
     app = Stage()
-    async with app.run_test(size=(120, 40)) as pilot:
+    async with app.run_test(size=(120, 80)) as pilot:
         app.show(glance(spark4()))
         await pilot.pause()
         regions.clear()
@@ -107,7 +114,7 @@ async def test_the_same_picture_twice_repaints_nothing(regions: list[tuple[str, 
 
 async def test_one_changed_number_repaints_its_own_cells(regions: list[tuple[str, Region | None]]) -> None:
     app = Stage()
-    async with app.run_test(size=(120, 40)) as pilot:
+    async with app.run_test(size=(120, 80)) as pilot:
         app.show(glance(spark4()))
         await pilot.pause()
         regions.clear()
@@ -123,7 +130,7 @@ async def test_one_changed_number_repaints_its_own_cells(regions: list[tuple[str
 async def test_the_next_second_repaints_the_clock_and_no_pane(regions: list[tuple[str, Region | None]]) -> None:
     app = Stage()
     shown = glance(spark4())
-    async with app.run_test(size=(120, 40)) as pilot:
+    async with app.run_test(size=(120, 80)) as pilot:
         app.show(shown)
         await pilot.pause()
         regions.clear()
@@ -140,18 +147,44 @@ async def test_an_age_under_a_second_waits_for_a_value_or_its_time(regions: list
     def aged(seconds: float) -> Glance:
         return replace(shown, snapshot=replace(nodes, now=nodes.now + seconds))
 
-    async with app.run_test(size=(120, 40)) as pilot:
+    async with app.run_test(size=(120, 80)) as pilot:
         app.show(shown)
         await pilot.pause()
         pane = app.query_one(NodesPane)
-        assert pane.show(aged(0.2)) == 0
-        assert "0.6s" in text_of(pane.rows[2]), "the row itself is true; only the paint waits"
-        assert pane.show(aged(0.2 + AGE_REPAINT)) > 0
+        assert pane.show(aged(0.5)) == 3, "the title, n2 and n3 passed one second; n1 and n4 wait"
+        assert "0.9s" in text_of(pane.rows_now[2]), "the row itself is true; only its paint waits"
+        assert pane.show(aged(0.5 + AGE_REPAINT)) == 5
+
+
+async def test_what_a_pane_does_not_look_at_does_not_draw_it() -> None:
+    app = Stage()
+    shown = glance(spark4())
+    async with app.run_test(size=(120, 80)) as pilot:
+        app.show(shown)
+        await pilot.pause()
+        drawn = {type(widget).__name__: widget.rows_now for widget in app.query(Drawn)}
+        app.show(replace(shown, notice="hello"))
+        redrawn = [w for w in app.query(Drawn) if w.rows_now is not drawn[type(w).__name__]]
+        assert [type(widget) for widget in redrawn] == [NextBar]
+
+
+async def test_every_change_that_a_pane_shows_is_in_its_slice() -> None:
+    """From one picture to each other and back: after `show` a widget holds what `draw` gives for the newer one."""
+    pictures = [glance(make()) for make in (spark4, trouble, unreachable, stalled, nothing_read)]
+    pictures += [glance(spark4(), focus=4), glance(spark4(), ascii=True), glance(spark4(), filter="n1")]
+    pictures += [glance(spark4(rehearsal=True)), glance(spark4(), paused=True, paused_at=1.0)]
+    pictures += [later(pictures[0], seconds) for seconds in (0.5, 1.0, 3.0, 60.0)]
+    app = Stage()
+    async with app.run_test(size=(120, 80)):
+        for newer in [step for picture in pictures[1:] for step in (picture, pictures[0])]:
+            app.show(newer)
+            for widget in app.query(Drawn):
+                assert widget.rows_now == widget.draw(newer, *widget.size), type(widget).__name__
 
 
 async def test_another_theme_is_another_colour_and_no_new_layout(regions: list[tuple[str, Region | None]]) -> None:
     app = Stage()
-    async with app.run_test(size=(120, 40)) as pilot:
+    async with app.run_test(size=(120, 80)) as pilot:
         app.show(glance(trouble()))
         await pilot.pause()
         dark = app.query_one(NodesPane).render_line(4)
@@ -164,12 +197,12 @@ async def test_another_theme_is_another_colour_and_no_new_layout(regions: list[t
 
 async def test_resize_draws_anew() -> None:
     app = Stage()
-    async with app.run_test(size=(120, 40)) as pilot:
+    async with app.run_test(size=(120, 80)) as pilot:
         app.show(glance(spark4()))
-        await pilot.resize_terminal(140, 40)
+        await pilot.resize_terminal(140, 80)
         await pilot.pause()
         pane = app.query_one(NodesPane)
-        assert {len(text_of(row)) for row in pane.rows} == {pane.size.width} == {140}
+        assert {len(text_of(row)) for row in pane.rows_now} == {pane.size.width} == {140}
 
 
 def _colours(strip: Any) -> set[str]:
@@ -181,7 +214,7 @@ def _colours(strip: Any) -> set[str]:
 async def test_no_colour_sends_attributes_alone() -> None:
     app = Stage()
     app._filters.append(AttributesOnly())
-    async with app.run_test(size=(120, 40)) as pilot:
+    async with app.run_test(size=(120, 80)) as pilot:
         app.show(glance(trouble(), no_colour=True))
         await pilot.pause()
         strips = [app.query_one(NodesPane).render_line(y) for y in range(7)]
