@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 from bed.client import Bed
 from bed.engines import REVISION, BedEngine
+from bed_fleet import fleet_text
 from bed_links import PATIENCE, until
 
 from console.feed import Feed
@@ -26,37 +27,6 @@ from console.snapshot import Event, LaneView, Snapshot
 pytestmark = pytest.mark.bed
 
 TRUE_RATE, TRUE_KV, TRUE_POOL = 66.3, 0.4375, 6198016
-
-FLEET = """
-name = "bed"
-operator = "ana"
-rates = {{ node = 0.5, gpu = 1, scrape = 0.5, containers = 1 }}
-[hosts]
-{hosts}
-[lanes.station]
-recipe = "vllm-docker"
-engine = "vllm"
-url = "http://127.0.0.1:{vllm.port}"
-served = "dsv41-flash-uva"
-head = "{vllm.host.name}"
-containers = "dsv41-vllm-*"
-health_interval = 0.5
-stall_after = 3
-[lanes.dsv41]
-recipe = "docker-generic"
-engine = "sglang"
-url = "http://127.0.0.1:{sglang.port}"
-served = "deepseek-v4.1-flash"
-head = "{sglang.host.name}"
-health_interval = 0.5
-stall_after = 3
-"""
-
-
-def fleet_text(bed: Bed, vllm: BedEngine, sglang: BedEngine) -> str:
-    """The bed as an operator would write it down."""
-    hosts = "\n".join(f'{host.name} = {{ ssh = "{host.name}", config = "{host.ssh_config}" }}' for host in bed.hosts)
-    return FLEET.format(hosts=hosts, vllm=vllm, sglang=sglang)
 
 
 @contextlib.asynccontextmanager
