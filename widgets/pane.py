@@ -48,7 +48,7 @@ class Drawn(Widget, can_focus=False):
         raise NotImplementedError
 
     def slice(self, glance: Glance) -> tuple[object, ...]:
-        """All that `draw` looks at besides what `common` names; equal slices are not drawn again, this one always is."""
+        """All that `draw` looks at besides what `common` names; equal ones are not drawn again, this one always is."""
         return (object(),)
 
     def common(self, glance: Glance) -> tuple[object, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from console.readings.gpu import Gpu
 from console.readings.link import LinkStatus
@@ -15,7 +15,12 @@ from widgets.bar import Parts, bar
 from widgets.cells import Line, cut_middle, measure
 from widgets.glance import Glance
 from widgets.ink import BOLD, BRIGHT, DIM, LOOK, TEXT, Ink, Row
+from widgets.nodes_history import HISTORY
+from widgets.plot import plot, resample, top_of
 from widgets.sheet import Sheet
+
+_HISTORY_FROM = 16
+"""Cells from the pinned column to the plot."""
 
 HOST_MARK = 0.98
 """Where the host row's threshold stands; the device row has none, its pool is filled on purpose."""
@@ -37,6 +42,8 @@ class Pool:
     pinned: float | None = None
     dim: bool = False
     age: AgeMark = NO_AGE
+    history: tuple[tuple[float, float], ...] = ()
+    """Free bytes of the whole host over time."""
     problem: str = ""
 
 
@@ -78,11 +85,13 @@ def pools_of(view: HostView, now: float, *, several: bool = False) -> tuple[Pool
     if memory is None:
         return (Pool(prefix + "host" if several else view.name, age=mark(view.memory, now), dim=True,
                      problem=_problem(view)),)  # fmt: skip
+    past = tuple((point.at, point.free) for point in view.history)
     device = _device(view.memory, view.gpus, now)
     grace = any(node.is_device_memory for node in memory.numa)
     host = _host_pool(memory, prefix + ("Grace" if grace else "host"), dim=dim, age=mark(view.memory, now))
+    host = replace(host, history=past)
     if device is None:
-        return (host if several or grace else _host_pool(memory, view.name, dim=dim, age=mark(view.memory, now)),)
+        return (host if several or grace else replace(host, label=view.name),)
     label = prefix + ("HBM" if grace else _gpu_label(gpus or ()))
     use, temperature, power = _gpu_figures(gpus or ())
     total, free, used = device
@@ -185,6 +194,16 @@ def _heads(line: Line, at: _Columns, glance: Glance) -> None:
         if edge:
             line.right(edge, word, DIM)
     line.put(at.pinned, "pinned", DIM)
+    if glance.wide and at.age - at.pinned > _HISTORY_FROM + 20:
+        line.put(at.pinned + _HISTORY_FROM, "free of the host, last 10 min", DIM, to=at.age - 5)
+
+
+def _history(line: Line, at: _Columns, pool: Pool, glance: Glance) -> None:
+    start, end = at.pinned + _HISTORY_FROM, at.age - 9
+    count = 2 * (end - start)
+    samples = resample(pool.history, glance.now, HISTORY / count, count)
+    drawn = plot(samples, end - start, 1, top_of(samples, None, 1), plain=glance.ascii, quiet=pool.dim)
+    line.spans(start, drawn[0])
 
 
 def _pool(line: Line, at: _Columns, pool: Pool, glance: Glance) -> None:
@@ -205,6 +224,8 @@ def _pool(line: Line, at: _Columns, pool: Pool, glance: Glance) -> None:
         ink = LOOK if word == "UNREACHABLE" else TEXT
         line.words(at.cache + 2, (word, ink), (rest, DIM), to=at.age - 13)
         return
+    if glance.wide and at.age - at.pinned > _HISTORY_FROM + 20 and pool.history:
+        _history(line, at, pool, glance)
     if at.swap:
         line.right(at.swap, fmt.gib(pool.swap, 5), base)
     line.right(at.busy, fmt.number(pool.busy, 0, 4), base)
