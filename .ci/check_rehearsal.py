@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 QUALITIES = {"LIVE", "LATE", "STALE", "UNREACHABLE", "ABSENT"}
@@ -46,17 +47,25 @@ def faults_of_run(documents: list[dict[str, Any]], expected: int) -> Iterator[st
     sequences = [document["sequence"] for document in documents]
     if sequences != sorted(set(sequences)):
         yield "sequence numbers do not grow"
-    taken: dict[str, set[str]] = {}
-    for document in documents:
-        for place, reading in readings(document):
-            if reading["value"] is not None:
-                taken.setdefault(place, set()).add(reading["taken_at"])
-    for kind in ("memory", "throughput"):
-        moving = [place for place, times in taken.items() if place.endswith(kind) and len(times) >= expected // 2]
-        if not moving:
-            yield f"no {kind} was read anew in at least {expected // 2} of the lines"
-    if not any(isinstance(lane["throughput"]["value"], dict) for lane in documents[-1]["lanes"].values()):
+    half = expected // 2
+    moving = {
+        "memory": moved(documents, "hosts", "memory", "free"),
+        "tokens": moved(documents, "lanes", "throughput", "generation_total"),
+    }
+    yield from (
+        f"{what} moved in {times} lines only, expected {half}" for what, times in moving.items() if times < half
+    )
+    if not any(lane["throughput"]["value"] for lane in documents[-1]["lanes"].values()):
         yield "the last line has no current throughput"
+
+
+def moved(documents: list[dict[str, Any]], group: str, name: str, key: str) -> int:
+    """In how many lines a value differs from that of the line before, in whichever member it moves most."""
+    counts = []
+    for member in documents[0][group]:
+        values = [(document[group][member][name]["value"] or {}).get(key) for document in documents]
+        counts.append(sum(a is not None and b is not None and a != b for a, b in pairwise(values)))
+    return max(counts, default=0)
 
 
 def main() -> int:
