@@ -154,7 +154,7 @@ def keys(*, json: Json = False) -> int:
         _print_answer({"keys": rows}, as_json=True)
     else:
         for row in rows:
-            print(f"{row['keys']:<12} {row['title']:<24} {row['help']}")
+            print(f"{row['keys']:<18} {row['title']:<26} {row['help']}")
     return EXIT_GOOD
 
 
