@@ -1,7 +1,7 @@
 # Runs on the host under a plain /bin/sh (POSIX, busybox too) where python3 cannot run the other script; see sampler.py.
 # Arguments: LABEL MARK NODE_EVERY GPU_EVERY BEAT_LIMIT SLOW_AFTER SLOW_LIMIT GPU_FIELDS. Writes no file.
 # Three processes: this loop, a reader of heartbeats, and a guard that counts seconds since the last one and ends the
-# whole process group. The guard works also when this loop hangs in a write that a dead connection never takes.
+# whole session. The guard works also when this loop hangs in a write that a dead connection never takes.
 root=$LANESWAP_SAMPLER_ROOT
 mark=$2 every=$3 gpu_every=${4%.*} beat_limit=${5%.*} slow_after=${6%.*} slow_limit=${7%.*} fields=$8
 main=$$ guard= reader= gpu= gpu_due=0 gpu_begun=0 gpu_said=0 number=0 errors=0 ticks=0 nodes= complained=-60 wall=
@@ -10,11 +10,20 @@ main=$$ guard= reader= gpu= gpu_due=0 gpu_begun=0 gpu_said=0 number=0 errors=0 t
 [ "$gpu_every" -ge 1 ] || gpu_every=1
 exec 3<&0
 
+# sshd starts each command in a session of its own; where something else did not, only what is known is ended
 end_all() {
-    read -r _ _ _ _ group _ <"/proc/$main/stat"
-    [ "$group" = "$main" ] && kill -KILL -"$main"
-    for one in $gpu $guard $reader $main; do kill -KILL "$one"; done
-    exit 0
+    read -r own _ </proc/self/stat
+    for one in $main $gpu $guard $reader; do
+        [ "$one" = "$own" ] || kill -KILL "$one"
+    done
+    for stat in /proc/[0-9]*/stat; do
+        read -r line <"$stat" || continue
+        one=${line%% *}
+        # behind the name: state, parent, group, session
+        set -- ${line##*) }
+        [ "$4" = "$main" ] && [ "$one" != "$own" ] && kill -KILL "$one"
+    done
+    kill -KILL "$own"
 }
 
 watch_beats() {
