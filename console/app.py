@@ -59,7 +59,7 @@ def stylesheet() -> Path:
     return packaged if packaged.exists() else Path(__file__).parents[1] / "console.tcss"
 
 
-class LaneswapApp(App[None], inherit_bindings=False):
+class LaneswapApp(App[Any], inherit_bindings=False):
     """The console on screen."""
 
     TITLE = "laneswap"
@@ -157,10 +157,10 @@ class LaneswapApp(App[None], inherit_bindings=False):
         """End the console: the terminal is put back first, then the source is stopped."""
         self.exit(return_code=code)
 
-    async def run_async(self, **options: Any) -> None:
+    async def run_async(self, **options: Any) -> Any:
         """Run until the end, then stop the source; nothing is left running on any host."""
         try:
-            await super().run_async(**options)
+            return await super().run_async(**options)
         finally:
             await self._stop_source()
 
