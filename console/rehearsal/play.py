@@ -46,6 +46,8 @@ class Rehearsal:
         """Where the simulated files of each host lie, while it runs."""
         self.played: list[Fault] = []
         """What of the scenario's story has happened so far; the end of a fault is an entry too."""
+        self.failed: list[str] = []
+        """What of the story could not be played, in words."""
         self._process: asyncio.subprocess.Process | None = None
         self._said: deque[str] = deque(maxlen=40)
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
@@ -180,6 +182,8 @@ class Rehearsal:
             said = json.loads(line)
             if "played" in said:
                 self.played.append(FAULT.validate_python(said["played"]))
+            if "failed" in said:
+                self.failed.append(f"{said['failed']}: {said['error']}")
                 continue
             waiting = self._answers.get(said.get("id"))
             if waiting is not None and not waiting.done():

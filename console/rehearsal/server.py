@@ -107,8 +107,12 @@ class RehearsalFleet:
                 story.append((fault.until, number, undone(fault)))
         for at, _, fault in sorted(story, key=lambda item: item[:2]):
             await asyncio.sleep(max(0.0, (at - self.clock) / self.speed))
-            await self.inject(fault)
-            say({"played": fault.model_dump()})
+            try:
+                await self.inject(fault)
+            except (ValueError, OSError) as error:
+                say({"failed": fault.model_dump(), "error": str(error)})
+            else:
+                say({"played": fault.model_dump()})
 
     async def inject(self, fault: Fault) -> None:
         """Carry out one fault now, whatever its times say. Raises ValueError for one that does not fit the fleet."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import socket
 import stat
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -442,6 +443,19 @@ async def test_a_host_that_refuses_resets_what_is_connected(station: Rehearsal) 
         await asyncio.wait_for(connection.wait_closed(), LIMIT)
         with pytest.raises(OSError):
             await asyncio.wait_for(asyncssh.connect(**station.overrides["station"]), LIMIT)
+    await station.inject("host", host="station", mode="open")
+    async with connected(station, "station") as connection:
+        assert (await shell(connection, guarded(["true"]).script)).exit_status == 0
+
+
+async def test_a_port_taken_meanwhile_is_told_in_words(station: Rehearsal) -> None:
+    await station.inject("host", host="station", mode="refused")
+    with socket.socket() as thief:
+        thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        thief.bind(("127.0.0.1", station.overrides["station"]["port"]))
+        thief.listen()
+        with pytest.raises(RehearsalError, match="in use"):
+            await station.inject("host", host="station", mode="open")
     await station.inject("host", host="station", mode="open")
     async with connected(station, "station") as connection:
         assert (await shell(connection, guarded(["true"]).script)).exit_status == 0

@@ -18,8 +18,8 @@ from console.rehearsal.scenario import (
     undone,
 )
 
-SHIPPED = ["spark4", "boot", "counter-reset", "engine-503", "engine-html", "engine-hung", "engine-silent", "host-gone"]
-SHIPPED += ["memory-low", "station", "worker-dead"]
+SHIPPED = ["spark4", "boot", "counter-reset", "engine-503", "engine-dead", "engine-empty", "engine-html", "engine-hung"]
+SHIPPED += ["engine-other", "engine-silent", "engine-truncated", "host-gone", "memory-low", "station", "worker-dead"]
 
 
 def test_the_default_comes_first_and_every_scenario_has_a_title() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from console.readings.memory import parse_memory
 from console.rehearsal import Rehearsal, RehearsalError
-from console.rehearsal.scenario import EngineFault, Fault, HostFault
+from console.rehearsal.scenario import ContainerFault, EngineFault, Fault, HostFault
 
 LIMIT = 30.0
 SPEED = 200.0
@@ -39,7 +39,15 @@ async def whole_story(rehearsal: Rehearsal) -> list[Fault]:
 
 @pytest.mark.parametrize(
     ("scenario", "fault"),
-    [("engine-hung", "hang"), ("engine-503", "503"), ("engine-html", "html"), ("engine-silent", "silent")],
+    [
+        ("engine-hung", "hang"),
+        ("engine-503", "503"),
+        ("engine-html", "html"),
+        ("engine-silent", "silent"),
+        ("engine-other", "other-engine"),
+        ("engine-truncated", "truncated"),
+        ("engine-empty", "empty"),
+    ],
 )
 async def test_engine_stories_begin_and_end(scenario: str, fault: str) -> None:
     async with Rehearsal(scenario, speed=SPEED) as rehearsal:
@@ -84,6 +92,20 @@ async def test_worker_dead_behind_a_200() -> None:
             return bool(truth["fault"] == "hang" and truth["running"] == 3 and truth["rate"] == 0)
 
         await until(hangs, "the head hanging with requests present")
+
+
+async def test_engine_dead_is_refused_until_it_boots_again() -> None:
+    async with Rehearsal("engine-dead", speed=SPEED) as rehearsal:
+        story = await whole_story(rehearsal)
+        assert [entry.action for entry in story if isinstance(entry, ContainerFault)] == ["exit", "start"]
+
+        async def young() -> bool:
+            try:
+                return bool((await rehearsal.truth("dsv41"))["decode"] < 66.3 * 60)
+            except RehearsalError:
+                return False
+
+        await until(young, "a new engine, its counters near 0")
 
 
 async def test_memory_low_and_back(tmp_path: Path) -> None:
