@@ -46,6 +46,13 @@ NO_POOL = KvPool(None, Basis.MEASURED, None, None, None, "")
 
 def kv_pool(scrape: Scrape) -> tuple[KvPool, tuple[str, ...]]:
     """The pool as of one scrape, and notes on what is missing or suspect."""
+    if "kv" not in scrape.memo:
+        scrape.memo["kv"] = _kv_pool(scrape)
+    found: tuple[KvPool, tuple[str, ...]] = scrape.memo["kv"]
+    return found
+
+
+def _kv_pool(scrape: Scrape) -> tuple[KvPool, tuple[str, ...]]:
     if scrape.engine is EngineKind.VLLM:
         pool, notes = _vllm(scrape)
     elif scrape.engine is EngineKind.SGLANG:

@@ -9,6 +9,7 @@ from console.readings.lights import (
     Lights,
     Progress,
 )
+from console.readings.rates import QUIET_S
 from console.readings.scrape import ScrapeVerdict
 from console.readings.series import EngineKind
 
@@ -22,8 +23,6 @@ BOOT_LIMIT_S = 3600.0
 """A port that is still closed after this long is no boot any more."""
 DUMMY_HEALTH_S = 0.05
 """SGLang's true health answer takes a second; a rank above 0 answers at once."""
-QUIET_S = 3.0
-"""Seconds without a step after which a serving lane says so."""
 
 
 def judge(

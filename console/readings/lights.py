@@ -105,6 +105,10 @@ class ProgressLight:
     """The counters started again inside the window."""
     live_gauges: bool = True
     """False where the scrape holds start-up constants alone, as a SGLang rank above 0 does."""
+    frozen_since: float | None = None
+    """Console-monotonic time since which nothing has stepped, with work present."""
+    prefill_since: float | None = None
+    """Console-monotonic time since which prompts alone are read."""
     live_steps: bool = True
     """False where the step counter moves only when a request ends: standing still proves little."""
 

@@ -11,7 +11,7 @@ from console import sanitize
 from console.readings.answers import HttpAnswer
 from console.readings.exposition import Labels
 from console.readings.lights import Progress, ProgressLight
-from console.readings.rates import increase, new_process
+from console.readings.rates import QUIET_S, increase, new_process
 from console.readings.scrape import Scrape
 from console.readings.series import (
     GENERATION,
@@ -31,8 +31,6 @@ from console.readings.throughput import Throughput, heartbeat, live_series, same
 
 MOVING_TPS = 1.0
 """Tokens a second below which an engine without requests is at rest: health probes that generate make less."""
-QUIET_S = 3.0
-"""Seconds without a token, or without any step, after which the past rate no longer says what goes on."""
 PREFILL_PAUSE_S = 5.0
 """Longest pause between two chunks of one prefill that still reads as prefill."""
 SLOW_FACTOR = 4.0
@@ -117,11 +115,13 @@ def progress_light(
     probes: Sequence[HttpAnswer] = (),
     probing_since: float | None = None,
     reading: Throughput | None = None,
+    previous: ProgressLight | None = None,
 ) -> ProgressLight:
     """Whether the engine steps, over the scrapes (oldest first, at least `stall_after` seconds of them).
 
     `probes` are the console's own health probes and `probing_since` the start of the one under way: SGLang answers
     them with a real generation, which never counts as work. `reading` is `throughput(scrapes)` if it is known already.
+    `previous` is the last light: a freeze or a prefill that fills all the scrapes kept began when it says.
     FROZEN is said after `stall_after` seconds without a step while work is present; it was MOVING until then if a step
     was seen, else UNKNOWN. `now` bounds nothing but the age: a newest scrape older than `stall_after` proves nothing.
     """
@@ -133,21 +133,33 @@ def progress_light(
     frozen_for = walk.frozen_for()
     progress = walk.progress(found, frozen_for)
     prefill_for = walk.prefill_for() if progress is Progress.MOVING and walk.has_work else None
+    frozen_since = _since(run, frozen_for, previous.frozen_since if previous else None)
+    prefill_since = _since(run, prefill_for, previous.prefill_since if previous else None)
     return ProgressLight(
         progress=progress,
         steps=found.steps,
-        frozen_for=frozen_for,
+        frozen_for=None if frozen_since is None else run[-1].at - frozen_since,
         decode_tps=found.decode_tps,
         prefill_tps=found.prefill_tps,
         running=found.running,
         waiting=found.waiting,
-        moving_for=prefill_for,
+        moving_for=None if prefill_since is None else run[-1].at - prefill_since,
         prefill_only=prefill_for is not None,
         frozen_ranks=walk.frozen_ranks() if progress is Progress.MOVING else (),
         restarted=found.restarted,
         live_gauges=live_series(run[-1]),
         live_steps=heartbeat(run[-1])[1],
+        frozen_since=frozen_since,
+        prefill_since=prefill_since,
     )
+
+
+def _since(run: Sequence[Scrape], lasted: float | None, told: float | None) -> float | None:
+    """When what has `lasted` until now began; as `told` before, where that is older than the scrapes kept."""
+    if lasted is None:
+        return None
+    began = run[-1].at - lasted
+    return min(began, told) if told is not None and began <= run[0].at else began
 
 
 class _Walk:

@@ -14,6 +14,9 @@ from console.readings.series import CREATED, PROCESS_START, Index, Names, Series
 WINDOW_S = 10.0
 """Longest window of a rate, seconds: single pairs of scrapes scatter by 30 % at constant load, 5 to 10 s do not."""
 
+QUIET_S = 3.0
+"""Seconds without a token, or without any step, after which the past rate no longer says what goes on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Increase:

@@ -12,7 +12,7 @@ from console.readings.histogram import percentiles
 from console.readings.kv import NO_POOL, kv_pool
 from console.readings.kv import KvPool as KvPool
 from console.readings.quality import Basis
-from console.readings.rates import Increase, increase, new_process, window
+from console.readings.rates import QUIET_S, Increase, increase, new_process, window
 from console.readings.scrape import Scrape as Scrape
 from console.readings.scrape import ScrapeVerdict as ScrapeVerdict
 from console.readings.scrape import read_scrape as read_scrape
@@ -227,10 +227,20 @@ class _Window:
         names = GENERATION[self.engine]
         if self.engine is EngineKind.VLLM:
             self._missing(names[0])
-            return self._rate(names), Basis.MEASURED
+            return self._live_rate(names), Basis.MEASURED
         if self.engine is EngineKind.SGLANG and total(self.index, REALTIME, mode="decode") is not None:
-            return self._rate(REALTIME, mode="decode"), Basis.MEASURED
+            return self._live_rate(REALTIME, mode="decode"), Basis.MEASURED
         return self._decode_at_end(names)
+
+    def _live_rate(self, names: tuple[str, ...] | str, **only: str) -> float | None:
+        """The rate of a counter that moves with every step: 0 once it has stood still for a few seconds.
+
+        The mean over the window would go on showing tokens for ten seconds after the last one.
+        """
+        rate = self._rate(names, **only)
+        late = next((n for n, item in reversed(list(enumerate(self.recent))) if self.newest.at - item.at >= QUIET_S), 0)
+        found = increase(self.recent[late:], names, **only)
+        return 0.0 if rate and found is not None and not found.amount else rate
 
     def _decode_at_end(self, names: tuple[str, ...]) -> tuple[float | None, Basis]:
         """Engines whose token counter moves only when a request ends: SGLang before 0.5.9, llama.cpp."""
@@ -282,16 +292,18 @@ class _Window:
         return total(self.index, GENERATION[self.engine])
 
     def _prefix_hits(self) -> float | None:
-        if self.engine is EngineKind.SGLANG and REALTIME in self.index:
-            hits = increase(self.all, REALTIME, mode="prefill_cache")
-            computed = increase(self.all, REALTIME, mode="prefill_compute")
-            asked = (hits.amount if hits else 0.0) + computed.amount if computed else None
-        elif self.engine is EngineKind.LLAMACPP:
+        # The ends alone: counters move too little in a few seconds, and minutes of scrapes are not read each second.
+        ends = (self.all[0], self.newest)
+        if self.engine is EngineKind.LLAMACPP:
             return None
+        if self.engine is EngineKind.SGLANG and REALTIME in self.index:
+            hits = increase(ends, REALTIME, mode="prefill_cache")
+            computed = increase(ends, REALTIME, mode="prefill_compute")
+            asked = (hits.amount if hits else 0.0) + computed.amount if computed else None
         else:
             sglang = self.engine is EngineKind.SGLANG
-            hits = increase(self.all, SGLANG_CACHED if sglang else PREFIX_HITS)
-            queries = increase(self.all, PROMPT[self.engine] if sglang else PREFIX_QUERIES)
+            hits = increase(ends, SGLANG_CACHED if sglang else PREFIX_HITS)
+            queries = increase(ends, PROMPT[self.engine] if sglang else PREFIX_QUERIES)
             asked = queries.amount if queries else None
         return hits.amount / asked if hits is not None and asked else None
 

@@ -262,6 +262,16 @@ def test_a_newest_scrape_that_failed_or_is_old_proves_nothing() -> None:
     assert progress_light([], 0.0, STALL).progress is Progress.UNKNOWN
 
 
+def test_a_stall_longer_than_the_scrapes_kept_goes_on_counting() -> None:
+    scrapes = hung(vllm_text, 20, 300)
+    light = ProgressLight()
+    for end in range(60, len(scrapes) + 1):
+        light = progress(scrapes[end - 60 : end], previous=light)
+    assert (light.frozen_for, light.frozen_since) == (300, 20.0)
+    moved = [*scrapes[-59:], read(vllm_text(21), 321.0)]
+    assert progress(moved, previous=light).frozen_for == 0
+
+
 def test_a_missed_scrape_does_not_end_a_stall() -> None:
     scrapes = hung(vllm_text, 20, 20)
     scrapes[-3] = read_scrape(failed(Transport.READ_TIMEOUT, scrapes[-3].at))

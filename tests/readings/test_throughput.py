@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -46,8 +47,7 @@ def buckets(first: int, whole: int | None = None, name: str = "vllm:time_to_firs
 
 
 @pytest.mark.parametrize("text", [sglang_text, vllm_text])
-def test_known_truth(text: object) -> None:
-    assert callable(text)
+def test_known_truth(text: Callable[[float], bytes]) -> None:
     found = throughput([scrape(text(at), at) for at in (0.0, 1.0, 2.0, 5.0, 6.0)])
     assert found.decode_tps == pytest.approx(DECODE_TPS)
     assert (found.kv.tokens, found.kv.used_fraction) == (POOL, KV_SHARE)
@@ -64,6 +64,16 @@ def test_window_is_the_last_ten_seconds_and_at_least_two_scrapes() -> None:
     assert [item.at for item in window(scrapes)] == [21.0, 29.0, 31.0]
     assert [item.at for item in window(scrapes[:3])] == [1.0, 20.0]
     assert [item.at for item in window(scrapes[:1])] == [0.0]
+
+
+@pytest.mark.parametrize("text", [sglang_text, vllm_text])
+def test_the_rate_is_zero_once_no_token_came_for_three_seconds(text: Callable[[float], bytes]) -> None:
+    scrapes = [scrape(text(min(float(at), 20.0)), float(at)) for at in range(30)]
+    shown = [throughput(scrapes[: at + 1]).decode_tps for at in range(20, 25)]
+    assert shown[0] == pytest.approx(DECODE_TPS)
+    assert [rate == 0 for rate in shown] == [False, False, False, True, True]
+    again = [*scrapes, scrape(text(21.0), 30.0)]
+    assert throughput(again).decode_tps == pytest.approx(DECODE_TPS / 10)
 
 
 def test_a_failed_newest_scrape_shows_nothing() -> None:
