@@ -30,6 +30,7 @@ class Feed:
         limits = HandshakeLimits()
         self._fleet = fleet
         self._events: list[Event] = []
+        self._events_view: tuple[Event, ...] | None = ()
         self._sequence = 0
         self._tasks: list[asyncio.Task[None]] = []
         self._raised: dict[str, Alarm] = {}
@@ -74,22 +75,27 @@ class Feed:
         """Keep an event in order of time (Unix seconds, now if left out); both texts are made safe here."""
         event = Event(time.time() if wall is None else wall, word(subject), line(text), severity)
         insort(self._events, event, key=lambda item: item.wall)
+        self._events_view = None
         if len(self._events) > EVENTS_KEPT:
             del self._events[0]
 
     def snapshot(self) -> Snapshot:
-        """The newest picture."""
+        """The newest picture. Parts in which nothing changed since the last one are the same objects."""
         self._sequence += 1
         now, wall = time.monotonic(), time.time()
+        hosts = tuple(host.view() for host in self._hosts.values())
+        lanes = tuple(lane.view(now, wall) for lane in self._lanes.values())
+        if self._events_view is None:  # asked last: a view may note what it found
+            self._events_view = tuple(self._events)
         return Snapshot(
             sequence=self._sequence,
             now=now,
             wall=wall,
             fleet=self._fleet,
             rehearsal=self._fleet.rehearsal,
-            hosts=tuple(host.view() for host in self._hosts.values()),
-            lanes=tuple(lane.view(now, wall) for lane in self._lanes.values()),
-            events=tuple(self._events),
+            hosts=hosts,
+            lanes=lanes,
+            events=self._events_view,
             log=self._log.view(),
         )
 

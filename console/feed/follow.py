@@ -32,7 +32,8 @@ class LogFeed:
         self._following: tuple[str, str] | None = None
         self._follower: LogFollower | None = None
         self._lines: deque[LogLine] = deque(maxlen=LINES_KEPT)
-        self._view: tuple[LogLine, ...] | None = ()
+        self._tuple: tuple[LogLine, ...] | None = ()
+        self._view: LogView | None = None
         self._taken: float | None = None
         self._fault = ""
 
@@ -50,16 +51,19 @@ class LogFeed:
         """The log at this moment; None before anything was chosen."""
         if not self._host:
             return None
-        if self._view is None:
-            self._view = tuple(self._lines)
-        return LogView(
+        if self._tuple is None:
+            self._tuple = tuple(self._lines)
+        view = LogView(
             host=self._host,
             container=self._following[1] if self._following else "",
-            lines=self._view,
+            lines=self._tuple,
             skipped=self._follower.skipped if self._follower else 0,
             problem=self._problem(),
             taken_mono=self._taken,
         )
+        if view != self._view:
+            self._view = view
+        return self._view
 
     def _problem(self) -> str:
         if self._docker is None:
@@ -70,11 +74,11 @@ class LogFeed:
 
     def _forget(self) -> None:
         self._lines.clear()
-        self._view, self._taken, self._fault = (), None, ""
+        self._tuple, self._taken, self._fault = (), None, ""
 
     def _take(self, wall: float | None, text: str) -> None:
         self._lines.append(LogLine(wall, text))
-        self._view, self._taken = None, time.monotonic()
+        self._tuple, self._taken = None, time.monotonic()
 
     async def run(self) -> None:
         """Keep following the right container until cancelled."""

@@ -50,6 +50,7 @@ class HostFeed:
         self._facts: Kept[HostFacts] = Kept(f"{name}:facts", FACTS_INTERVAL)
         self._containers: Kept[Containers] = Kept(f"{name}:{host.docker or 'no docker'}", rates.containers)
         self._history: deque[MemoryPoint] = deque(maxlen=HISTORY_POINTS)
+        self._view: HostView | None = None
         self._offsets: deque[float] = deque(maxlen=DRIFT_FRAMES)
         self._changed = asyncio.Event()
         self._page_size = 4096
@@ -78,21 +79,36 @@ class HostFeed:
         return state.since
 
     def view(self) -> HostView:
-        """The host at this moment."""
+        """The host at this moment; the same object for as long as nothing was read and the link stays as it is."""
         down = self.down_since()
         self._note_link_change()
-        gpus = self._gpus.value or ()
-        return HostView(
+        link, drift = self.link.state, self.drift()
+        memory, gpus = self._memory.reading(down), self._gpus.reading(down)
+        facts, containers = self._facts.reading(down), self._containers.reading(down)
+        seen = self._view
+        if (
+            seen is not None
+            and seen.link is link
+            and seen.memory is memory
+            and seen.gpus is gpus
+            and seen.facts is facts
+            and seen.containers is containers
+            and seen.drift == drift
+        ):
+            return seen
+        grown = seen is None or seen.memory.taken_mono != memory.taken_mono
+        self._view = HostView(
             name=self.name,
-            link=self.link.state,
-            memory=self._memory.reading(down),
-            gpus=self._gpus.reading(down),
-            facts=self._facts.reading(down),
-            containers=self._containers.reading(down),
-            drift=self.drift(),
-            unified=any(gpu.unified for gpu in gpus),
-            history=tuple(self._history),
+            link=link,
+            memory=memory,
+            gpus=gpus,
+            facts=facts,
+            containers=containers,
+            drift=drift,
+            unified=any(gpu.unified for gpu in self._gpus.value or ()),
+            history=tuple(self._history) if grown or seen is None else seen.history,
         )
+        return self._view
 
     def drift(self) -> float | None:
         """Seconds the host's clock is ahead of the console's, by the least delayed of the newest frames."""

@@ -19,6 +19,7 @@ class Kept(Generic[T]):
         self.value: T | None = None
         self.taken_mono: float | None = None
         self._taken_wall: float | None = None
+        self._picture: Reading[T] | None = None
         self.error = ""
 
     def put(self, value: T, taken: float | None = None) -> None:
@@ -28,19 +29,25 @@ class Kept(Generic[T]):
         self.taken_mono = now if taken is None else taken
         self._taken_wall = time.time() - (now - self.taken_mono)
         self.error = ""
+        self._picture = None
 
     def fail(self, why: str) -> None:
         """Note why the newest attempt failed; the last value stays, but no longer counts as current."""
-        self.error = why
+        if why != self.error:
+            self.error = why
+            self._picture = None
 
     def reading(self, down_since: float | None) -> Reading[T]:
-        """The frozen picture; `down_since` is the monotonic time at which the link to the source was lost."""
-        return Reading(
-            source=self.source,
-            interval=self.interval,
-            value=self.value,
-            taken_mono=self.taken_mono,
-            taken_wall=self._taken_wall,
-            error=self.error,
-            down_since=down_since,
-        )
+        """The frozen picture, the same object until something changes; `down_since` is the monotonic time at which the
+        link to the source was lost."""
+        if self._picture is None or self._picture.down_since != down_since:
+            self._picture = Reading(
+                source=self.source,
+                interval=self.interval,
+                value=self.value,
+                taken_mono=self.taken_mono,
+                taken_wall=self._taken_wall,
+                error=self.error,
+                down_since=down_since,
+            )
+        return self._picture
