@@ -10,6 +10,8 @@ from console.readings.containers import ContainerState
 from console.readings.health import LaneState
 from console.snapshot import LaneView, Severity, Snapshot
 
+NO_STEP_SHOWN_S = 2.0
+"""Seconds without a step, with work present, after which the rate is no longer shown as if it were current."""
 BOOT_OVERDUE = 1.5
 """Times the usual boot after which a boot is no longer just `good to know`."""
 
@@ -57,6 +59,8 @@ def _for(snapshot: Snapshot, lane: LaneView) -> str:
 def _serving(snapshot: Snapshot, lane: LaneView) -> _Words:
     progress = lane.lights.progress
     running = f"· {progress.running} running" if progress.running is not None else ""
+    if progress.frozen_for is not None and progress.frozen_for >= NO_STEP_SHOWN_S:
+        return f"NO STEP {fmt.short_age(progress.frozen_for)}", running, Severity.LOOK
     if progress.decode_tps is None:
         return "SERVING", running, Severity.NORMAL
     return f"{fmt.number(progress.decode_tps)} tok/s", running, Severity.NORMAL

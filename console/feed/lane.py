@@ -7,7 +7,6 @@ import math
 import time
 from collections import deque
 from collections.abc import Coroutine, Mapping
-from dataclasses import replace
 from typing import Any
 
 from console.feed.host import HostFeed, Note
@@ -19,11 +18,11 @@ from console.readings.containers import Container, Containers, ContainerState, s
 from console.readings.health import (
     HttpAnswer,
     HttpLight,
-    HttpVerdict,
     LaneState,
     LaneVerdict,
     Lights,
     ProcessLight,
+    ProgressLight,
     ScrapeLight,
     Transport,
     http_light,
@@ -38,8 +37,8 @@ from console.readings.throughput import EngineKind, Scrape, ScrapeVerdict, Throu
 from console.snapshot import LaneView, RankView, RatePoint, Severity
 
 HISTORY_POINTS = 1800
-WINDOW_S = 8.0
-"""Window of a rate: single pairs of scrapes scatter by 30 % at constant load, 5 to 10 s do not."""
+WINDOW_S = 60.0
+"""Window of percentiles and hit rates; `throughput` itself takes the last 10 s of it for rates."""
 SCRAPE_LIMIT_S = 5.0
 IDENTITY_INTERVAL = 30.0
 PROBES_KEPT = 60
@@ -76,6 +75,7 @@ class LaneFeed:
         self._verdict = LaneVerdict(LaneState.UNKNOWN, "not read yet")
         self._state_since = time.monotonic()
         self._http_light = HttpLight()
+        self._progress_light: ProgressLight | None = None
         self._probing_since: float | None = None
 
     def tasks(self) -> list[Coroutine[Any, Any, None]]:
@@ -147,12 +147,14 @@ class LaneFeed:
             self._throughput.fail(f"{scrape.verdict}: {scrape.detail}" if scrape.detail else str(scrape.verdict))
             self._history.append(RatePoint(scrape.at, math.nan, math.nan))
             return
-        window = [item for item in self._scrapes if scrape.at - item.at <= WINDOW_S]
-        found = throughput(window)
+        found = throughput(self._scrapes_since(scrape.at - WINDOW_S))
         if found.restarted and not (self._throughput.value and self._throughput.value.restarted):
             self._note(self.name, "counters started again: the engine was restarted", Severity.LOOK)
         self._throughput.put(found, scrape.at)
         self._keep_history(scrape.at, found)
+
+    def _scrapes_since(self, at: float) -> list[Scrape]:
+        return [item for item in self._scrapes if item.at >= at]
 
     def _keep_history(self, at: float, found: Throughput) -> None:
         decode = math.nan if found.decode_tps is None else found.decode_tps
@@ -253,33 +255,34 @@ class LaneFeed:
         process = self._process_light(ranks)
         drift = self._head.drift() or 0.0
         started = None if process.started_at is None else now - (wall + drift - process.started_at)
-        if self._unreachable_since() is not None:
-            return self._blind_lights(process)
+        down = self._unreachable_since() is not None
         newest = self._scrapes[-1] if self._scrapes else None
         http = http_light(
             self._probes,
             started=started,
             previous=self._http_light,
             old_process=old_process(self._scrapes, started),
+            down=down,
         )
         self._http_light = http
+        if down:
+            # What the engine said before the link went is not what it says now.
+            return Lights(process=process, http=http)
+        self._progress_light = progress_light(
+            self._scrapes,
+            now,
+            self.lane.stall_after,
+            probes=self._probes,
+            probing_since=self._probing_since,
+            reading=self._throughput.value,
+            previous=self._progress_light,
+        )
         return Lights(
             process=process,
             http=http,
             scrape=ScrapeLight(newest.verdict, newest.detail, len(newest.samples)) if newest else ScrapeLight(),
-            progress=progress_light(
-                self._scrapes,
-                now,
-                self.lane.stall_after,
-                probes=self._probes,
-                probing_since=self._probing_since,
-                reading=self._throughput.value,
-            ),
+            progress=self._progress_light,
         )
-
-    def _blind_lights(self, process: ProcessLight) -> Lights:
-        """The link to the head is down: what the engine said before it went is not what it says now."""
-        return Lights(process=process, http=replace(self._http_light, verdict=HttpVerdict.UNREACHABLE, status=None))
 
     def container_on(self, host: str) -> Container | None:
         """The container of this lane on `host`, as last read."""
