@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from console.snapshot import LogLine, LogView
 from widgets import format as fmt
 from widgets.ages import AgeMark
@@ -72,8 +74,22 @@ def _nothing(log: LogView, glance: Glance) -> str:
     return "" if log.problem else "The container has written nothing yet."
 
 
+_OWN_STAMP = re.compile(r"\[\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d)(?:[.,]\d+)? ?([^\]]{0,40})\] ?")
+_ROOMY = 100
+"""Cells from which a line keeps the engine's own time stamp beside the container's."""
+
+
+def _without_stamp(text: str, stamp: str, width: int) -> str:
+    """The line without the engine's own stamp where that only repeats the one at the left."""
+    found = _OWN_STAMP.match(text) if width < _ROOMY else None
+    if found is None or found[1] != stamp:
+        return text
+    return f"{found[2]} {text[found.end() :]}".lstrip()
+
+
 def _line(sheet: Sheet, line: LogLine, glance: Glance) -> None:
     drawn = sheet.line()
     stamp = fmt.time_of_day(line.wall, glance.wall) if line.wall is not None else ""
+    text = _without_stamp(line.text, stamp, sheet.width)
     drawn.put(sheet.left, stamp, DIM)
-    drawn.put(sheet.left + max(9, measure(stamp) + 1), line.text, TEXT, to=sheet.right)
+    drawn.put(sheet.left + max(9, measure(stamp) + 1), text, TEXT, to=sheet.right)

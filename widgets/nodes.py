@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from console.readings.gpu import Gpu
+from console.alarms import DRIFT_ALARM_S, FREE_ALARM_GIB, free_alarm_bytes
 from console.readings.link import LinkStatus
 from console.readings.memory import Memory
 from console.readings.quality import Quality
@@ -18,11 +18,9 @@ from widgets.ink import BOLD, BRIGHT, CHIP_ACT, DIM, LOOK, TEXT, Ink, Row
 from widgets.nodes_grid import Grid, grid_for
 from widgets.nodes_history import history_line, second_line
 from widgets.pane import Pane, beat
+from widgets.pools import busiest, host_memory, is_station, short_cell, threshold_mark
 from widgets.sheet import Sheet, Title
-from widgets.station import is_station, station_rows
-
-FREE_ALARM_GIB = 4.0
-"""MemFree of a unified-memory node below which it is CRITICAL, where the lane does not say."""
+from widgets.station import station_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +32,6 @@ class Node:
     rank: RankView | None
     threshold: float
     """Bytes of free memory under which the node is critical."""
-
-    @property
-    def badness(self) -> int:
-        """0 for a node in order, more for worse; for `worst first`."""
-        return 2 if self.view.link.status is LinkStatus.DOWN else 0
 
 
 class NodesPane(Pane):
@@ -67,7 +60,9 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         sheet.say("No host matches the filter." if glance.filter else "The fleet file names no host.")
         return sheet.done()
     if any(is_station(node.view) for node in nodes if node.lane is glance.lane):
-        return station_rows(sheet, [node.view for node in nodes])
+        if 2 * len(nodes) > sheet.room:
+            nodes = _worst_first(nodes, glance.now)
+        return station_rows(sheet, [(node.view, node.threshold) for node in nodes])
     return _standard(sheet, nodes)
 
 
@@ -88,25 +83,14 @@ def _nodes(glance: Glance) -> list[Node]:
     nodes = []
     for view in views:
         lane_of, rank_of = found.get(view.name, (None, None))
-        nodes.append(Node(view, lane_of, rank_of, threshold_of(lane_of)))
+        nodes.append(Node(view, lane_of, rank_of, free_alarm_bytes(glance.snapshot, view.name)))
     return nodes
-
-
-def threshold_of(lane: LaneView | None) -> float:
-    """Bytes of free memory under which a unified node of this lane is critical."""
-    gib = lane.lane.free_alarm_gib if lane is not None else None
-    return (FREE_ALARM_GIB if gib is None else gib) * fmt.GIB
-
-
-def is_critical(node: Node, memory: Memory | None) -> bool:
-    """True when the GPU driver is about to run out of memory that it may allocate."""
-    return memory is not None and node.view.unified and memory.free < node.threshold
 
 
 def _badness(node: Node, now: float) -> int:
     """How far up a node goes where not all fit."""
     memory, dim = shown(node.view.memory, now)
-    if is_critical(node, memory):
+    if not dim and short_cell(node.view, memory, node.threshold):
         return 4
     quality = node.view.memory.quality(now)
     if quality is Quality.UNREACHABLE:
@@ -145,11 +129,15 @@ def _standard(sheet: Sheet, nodes: list[Node]) -> tuple[Row, ...]:
     return (head.build(), *done[1:])
 
 
+def _worst_first(nodes: list[Node], now: float) -> list[Node]:
+    return sorted(nodes, key=lambda node: -_badness(node, now))
+
+
 def _fit(nodes: list[Node], room: int, glance: Glance) -> tuple[list[Node], list[Node]]:
     """Nodes that are shown, and those that are not: in order while all fit, else worst first."""
     if len(nodes) <= room:
         return nodes, []
-    ordered = sorted(nodes, key=lambda node: -_badness(node, glance.now))
+    ordered = _worst_first(nodes, glance.now)
     room = max(1, room - 1)
     skip = min(glance.scrolled(1), len(ordered) - room)
     return ordered[skip : skip + room], ordered[:skip] + ordered[skip + room :]
@@ -164,11 +152,12 @@ def _hidden(sheet: Sheet, hidden: list[Node], glance: Glance) -> None:
 
 
 def _totals(nodes: list[Node], now: float) -> str:
-    memories = [memory for memory, _ in (shown(node.view.memory, now) for node in nodes) if memory]
+    """The size that all bars stand for; nothing where they differ."""
+    memories = [host_memory(memory) for memory, _ in (shown(node.view.memory, now) for node in nodes) if memory]
     totals = [fmt.gib(memory.total) for memory in sorted(memories, key=lambda m: m.total)]
     if not totals:
         return "of - GiB"
-    return f"of {totals[0]} GiB" if totals[0] == totals[-1] else f"of {totals[0]}–{totals[-1]} GiB"
+    return f"of {totals[0]} GiB" if totals[0] == totals[-1] else ""
 
 
 def _heads(line: Line, grid: Grid, glance: Glance, totals: str) -> None:
@@ -199,7 +188,7 @@ def _heads(line: Line, grid: Grid, glance: Glance, totals: str) -> None:
 
 def _legend(line: Line, grid: Grid, glance: Glance, totals: str) -> None:
     limit = grid.free - 5
-    after = line.put(grid.bar, totals, DIM, to=limit)
+    after = line.put(grid.bar, totals, DIM, to=limit) if totals else grid.bar - 1
     used, cache = ("#", "=") if glance.ascii or glance.no_colour else ("▌", "▌")
     if after + 14 <= limit:
         after = line.put(after + 1, used, Ink("fill"))
@@ -216,8 +205,7 @@ def _host(line: Line, grid: Grid, node: Node, glance: Glance) -> None:
     base, strong = (DIM, DIM) if dim else (TEXT, BOLD)
     name = cut_middle(glance.signs.words(node.view.name), grid.bar - 1 - grid.host, glance.signs.dots)
     line.put(grid.host, name, strong, to=grid.bar)
-    critical = is_critical(node, memory)
-    _memory(line, grid, node, memory, critical=critical, dim=dim, glance=glance)
+    _memory(line, grid, node, memory, dim=dim, glance=glance)
     age = mark(node.view.memory, now)
     line.right(grid.age, age.text, age.ink, start=grid.free, age=True)
     if memory is None:
@@ -225,29 +213,37 @@ def _host(line: Line, grid: Grid, node: Node, glance: Glance) -> None:
         return
     _gpu_cells(line, grid, node, glance, base)
     _container_cells(line, grid, node, glance, base)
-    line.right(grid.drift, fmt.drift(None if dim else node.view.drift, 7), DIM)
+    drift = None if dim else node.view.drift
+    off = drift is not None and abs(drift) > DRIFT_ALARM_S
+    line.right(grid.drift, fmt.drift(drift, 7), Ink("look") if off else DIM)
 
 
-def _memory(
-    line: Line, grid: Grid, node: Node, memory: Memory | None, *, critical: bool, dim: bool, glance: Glance
-) -> None:
-    base = DIM if dim else TEXT
-    plain = glance.ascii or glance.no_colour
-    if memory is None:
-        parts = Parts(None, quiet=True)
+def _memory(line: Line, grid: Grid, node: Node, memory: Memory | None, *, dim: bool, glance: Glance) -> None:
+    short = "" if dim else short_cell(node.view, memory, node.threshold)
+    own = host_memory(memory) if memory is not None else None
+    _memory_bar(line, grid, node, own, short=short, dim=dim, glance=glance)
+    base, strong = (DIM, DIM) if dim else (TEXT, BRIGHT)
+    free = fmt.gib(own.free if own else None, 5)
+    if short == "free":
+        line.right(grid.free, free.rjust(4), CHIP_ACT)
     else:
-        total = max(1, memory.total)
-        used = max(0, memory.total - memory.free - memory.cached)
-        at = 1 - node.threshold / total if node.view.unified else None
-        parts = Parts(used / total, memory.cached / total, at, critical, dim)
-    line.spans(grid.bar, bar(parts, grid.bar_end - grid.bar, plain=plain))
-    free = fmt.gib(memory.free if memory else None, 5)
-    line.right(grid.free, free.rjust(4) if critical else free, CHIP_ACT if critical else DIM if dim else BRIGHT)
-    line.right(grid.avail, fmt.gib(memory.available if memory else None, 6), base)
-    cache_ink = BRIGHT if critical else base
-    line.right(grid.cache, fmt.gib(memory.cached if memory else None, 5), cache_ink)
+        line.right(grid.free, free, strong)
+    available = fmt.gib(own.available if own else None, 6)
+    line.right(grid.avail, available, CHIP_ACT if short == "available" else base)
+    line.right(grid.cache, fmt.gib(own.cached if own else None, 5), BRIGHT if short else base)
     if grid.swap:
-        line.right(grid.swap, fmt.gib(memory.swap_used if memory else None, 5), base)
+        line.right(grid.swap, fmt.gib(own.swap_used if own else None, 5), base)
+
+
+def _memory_bar(
+    line: Line, grid: Grid, node: Node, own: Memory | None, *, short: str, dim: bool, glance: Glance
+) -> None:
+    parts = Parts(None, quiet=True)
+    if own is not None:
+        total, used = max(1, own.total), max(0, own.total - own.free - own.cached)
+        at = threshold_mark(node.view, own, node.threshold)
+        parts = Parts(used / total, own.cached / total, at, bool(short), dim)
+    line.spans(grid.bar, bar(parts, grid.bar_end - grid.bar, plain=glance.ascii or glance.no_colour))
 
 
 def _why_not(line: Line, grid: Grid, node: Node, glance: Glance) -> None:
@@ -262,17 +258,6 @@ def _why_not(line: Line, grid: Grid, node: Node, glance: Glance) -> None:
     else:
         words = (("" if view.memory.error else "not read yet", DIM), (view.memory.error, TEXT), ("", DIM))
     line.words(start, *words, to=grid.age - 13)
-
-
-def busiest(gpus: tuple[Gpu, ...]) -> tuple[float | None, float | None, float | None, float | None]:
-    """Highest use (%) and temperature (°C), summed power (W) and highest clock (MHz) of a host's GPUs."""
-    power = [gpu.power_w for gpu in gpus if gpu.power_w is not None]
-    return (
-        max((gpu.utilisation for gpu in gpus if gpu.utilisation is not None), default=None),
-        max((gpu.temperature_c for gpu in gpus if gpu.temperature_c is not None), default=None),
-        sum(power) if power else None,
-        max((gpu.clock_mhz for gpu in gpus if gpu.clock_mhz is not None), default=None),
-    )
 
 
 def _gpu_cells(line: Line, grid: Grid, node: Node, glance: Glance, base: Ink) -> None:

@@ -16,7 +16,7 @@ from widgets.repaint import changed
 from widgets.theme import Palette, palette_for
 
 AGE_REPAINT = 2.0
-"""Seconds after which an age under one second is painted again for its own sake; with a new value it always is."""
+"""Seconds between paints of ages that stay under one second: all of a pane at once, so that they agree."""
 
 
 BEAT = 0.5
@@ -40,7 +40,7 @@ class Drawn(Widget, can_focus=False):
         self._slice: tuple[object, ...] = ()
         self._rows: tuple[Row, ...] = ()
         self._painted: list[Row] = []
-        self._painted_at: list[float] = []
+        self._ages_painted = 0.0
         self._strips: dict[int, tuple[Palette, Row, Strip]] = {}
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
@@ -73,18 +73,19 @@ class Drawn(Widget, can_focus=False):
         self._rows = rows
         if whole:
             self._painted = list(rows)
-            self._painted_at = [glance.now] * len(rows)
+            self._ages_painted = glance.now
             self.refresh()
             return len(rows)
         regions: list[Region] = []
         count = 0
+        due = not 0 <= glance.now - self._ages_painted < AGE_REPAINT
+        if due:
+            self._ages_painted = glance.now
         for y, row in enumerate(rows):
-            due = glance.now - self._painted_at[y] >= AGE_REPAINT or glance.now < self._painted_at[y]
             if ranges := changed(self._painted[y], row, ages_due=due):
                 count += 1
                 regions.extend(Region(start, y, end - start, 1) for start, end in ranges)
                 self._painted[y] = row
-                self._painted_at[y] = glance.now
         if regions:
             self.refresh(*regions)
         return count

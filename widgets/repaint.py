@@ -14,7 +14,7 @@ _Cell = tuple[str, Ink, bool]
 def changed(old: Row, new: Row, *, ages_due: bool = True) -> list[tuple[int, int]]:
     """Column ranges (start, end) to paint again.
 
-    An age that stays under one second is no change unless `ages_due` or another cell of the row changed.
+    An age that stays under one second is no change unless `ages_due`.
     """
     if old == new:
         return []
@@ -22,8 +22,8 @@ def changed(old: Row, new: Row, *, ages_due: bool = True) -> list[tuple[int, int
     if len(before) != len(after):
         return [(0, max(len(before), len(after)))]
     differing = [i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b]
-    if not ages_due and all(before[i][2] and after[i][2] for i in differing):
-        return []
+    if not ages_due:
+        differing = [i for i in differing if not (before[i][2] and after[i][2])]
     return _join(differing)
 
 

@@ -157,6 +157,30 @@ def test_a_server_with_cards_of_its_own_shows_them_as_one_memory() -> None:
     assert "5600" in rows[2]
 
 
+def test_the_station_among_other_hosts_keeps_their_alarms() -> None:
+    base = station()
+    low = trouble().hosts[2]
+    rows = nodes.rows(glance(replace(base, hosts=(*base.hosts, low))), 120, 7)
+    assert text_of(rows[2])[2:13] == "station HBM"
+    assert text_of(rows[3])[2:15] == "        Grace"
+    assert text_of(rows[4]).split()[1:3] == ["n3", "119.7"]
+    assert ink_at(rows[4], "2.9") == CHIP_ACT
+
+
+def test_a_host_without_available_memory_is_red_on_that_cell() -> None:
+    base = spark4()
+    full = replace(base.hosts[0], memory=reading(memory(1.0, 1.5, 1.0)), unified=False)
+    row = nodes.rows(glance(replace(base, hosts=(full, *base.hosts[1:]))), 120, 7)[2]
+    assert ink_at(row, "1.5") == CHIP_ACT
+
+
+def test_a_clock_that_is_off_is_orange() -> None:
+    base = spark4()
+    off = replace(base.hosts[0], drift=-41.0)
+    row = nodes.rows(glance(replace(base, hosts=(off, *base.hosts[1:]))), 120, 7)[2]
+    assert ink_at(row, "−41.0s") == Ink("look")
+
+
 # --- the lane --------------------------------------------------------------------------------------------------------
 
 
@@ -249,6 +273,26 @@ def test_the_log_scrolls_back_and_says_so() -> None:
     assert "2 lines back" in rows[0]
     assert "65.94" in rows[4]
     assert "66.31" not in " ".join(rows)
+
+
+def test_a_time_is_written_once() -> None:
+    twice = LogLine(WALL, "[2026-11-29 21:55:10 TP0 EP0] Decode batch, #running-req: 3")
+    other = LogLine(WALL, "[2026-11-29 21:40:00 TP0] written long before")
+    shown = glance(replace(spark4(), log=LogView("n1", "c", (twice, other))))
+    rows = texts(log.rows(shown, 60, 8))
+    assert "21:55:10 TP0 EP0 Decode batch, #running-req: 3" in rows[1]
+    assert "21:55:10 [2026-11-29 21:40:00 TP0] written long before" in rows[2]
+    assert "[2026-11-29 21:55:10 TP0 EP0] Decode" in texts(log.rows(shown, 120, 8))[1]
+
+
+def test_a_host_of_another_kind_shows_its_own_memory_beside_the_lane() -> None:
+    base = spark4()
+    mixed = replace(base, hosts=(*base.hosts, station().hosts[0]))
+    rows = texts(nodes.rows(glance(mixed), 120, 8))
+    assert "▌used ▌cache" in rows[1]
+    assert "GiB" not in rows[1]
+    assert rows[6].split()[1:2] == ["station"]
+    assert " 38.2 " in rows[6]
 
 
 # --- bars ------------------------------------------------------------------------------------------------------------

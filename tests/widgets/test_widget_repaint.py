@@ -308,4 +308,4 @@ def test_young_ages_wait() -> None:
     assert changed(old, new, ages_due=True) == [(2, 3)]
     assert changed(old, _row("  1s", age=True), ages_due=False) != []
     both = (Span("7 ", TEXT), Span("0.4s", DIM, True)), (Span("8 ", TEXT), Span("0.6s", DIM, True))
-    assert changed(*both, ages_due=False) == [(0, 5)]
+    assert changed(*both, ages_due=False) == [(0, 1)]
