@@ -7,6 +7,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Coroutine, Mapping
+from operator import is_
 from typing import Any
 
 from console.feed.host import HostFeed, Note
@@ -48,6 +49,8 @@ FAST_HEALTH_LIMIT_S = 5.0
 IN_THREAD_BYTES = 256 * 1024
 """Bodies over this size are parsed in a thread, so that keys and repaints never wait for one."""
 REACHABLE_CHECK_S = 0.1
+JUDGE_EVERY_S = 1.0
+"""Longest time between two judgements: what was read also ages."""
 USUAL_AFTER = 60
 """Serving points before the lane has a usual band of its own."""
 
@@ -77,6 +80,11 @@ class LaneFeed:
         self._http_light = HttpLight()
         self._progress_light: ProgressLight | None = None
         self._probing_since: float | None = None
+        self._heard = 0
+        """Answers so far, good and bad."""
+        self._view: LaneView | None = None
+        self._rests_on: tuple[object, ...] = ()
+        self._judged_at = -math.inf
 
     def tasks(self) -> list[Coroutine[Any, Any, None]]:
         """The loops to run while the feed lives."""
@@ -123,6 +131,7 @@ class LaneFeed:
             answer = await self._http.get(self.lane.health_path, limit=limit, max_bytes=64 * 1024)
             self._probing_since = None
             self._probes.append(answer)
+            self._heard += 1
             if answer.transport is Transport.UNREACHABLE:
                 self._health.fail(answer.detail or "unreachable")
             else:
@@ -143,6 +152,7 @@ class LaneFeed:
 
     def _take_scrape(self, scrape: Scrape) -> None:
         self._scrapes.append(scrape)
+        self._heard += 1
         if scrape.verdict is not ScrapeVerdict.OK:
             self._throughput.fail(f"{scrape.verdict}: {scrape.detail}" if scrape.detail else str(scrape.verdict))
             self._history.append(RatePoint(scrape.at, math.nan, math.nan))
@@ -173,7 +183,21 @@ class LaneFeed:
     # The view
 
     def view(self, now: float, wall: float) -> LaneView:
-        """The lane at this moment."""
+        """The lane at this moment; the same object until something is heard, or `JUDGE_EVERY_S` has passed."""
+        rests_on = self._basis()
+        same = len(rests_on) == len(self._rests_on) and all(map(is_, rests_on, self._rests_on))
+        if self._view is None or not same or not 0 <= now - self._judged_at < JUDGE_EVERY_S:
+            self._view, self._rests_on, self._judged_at = self._look(now, wall), rests_on, now
+        return self._view
+
+    def _basis(self) -> tuple[object, ...]:
+        """All that the view rests on, but for the time of day."""
+        down = self._unreachable_since()
+        own = (self._health.reading(down), self._throughput.reading(down), self._served.reading(down))
+        containers = [self._hosts[host].view_containers() for host in self.lane.rank_hosts]
+        return (*own, *containers, self._heard, self._probing_since)
+
+    def _look(self, now: float, wall: float) -> LaneView:
         down = self._unreachable_since()
         ranks = tuple(self._rank(number, host, now) for number, host in enumerate(self.lane.rank_hosts))
         lights = self._lights(ranks, now, wall)
