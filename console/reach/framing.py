@@ -82,15 +82,16 @@ class FrameReader:
             raw = json.loads(rest.decode("utf-8", "replace"), strict=False)  # the sh script leaves tabs as they are
         except (ValueError, RecursionError):
             return None
-        if not isinstance(raw, dict) or raw.get("k") not in _KINDS:
+        kind = raw.get("k") if isinstance(raw, dict) else None
+        if not isinstance(kind, str) or kind not in _KINDS:
             return None
         mono, wall = _number(raw.get("m")), _number(raw.get("w"))
         number = raw.get("n")
         if mono is None or wall is None:
             return None
-        self._count(raw["k"], number if isinstance(number, int) else None)
+        self._count(kind, number if isinstance(number, int) else None)
         return Frame(
-            kind=raw["k"],
+            kind=kind,
             sequence=self._sequence,
             host_mono=mono,
             host_wall=wall,
