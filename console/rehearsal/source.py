@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from console.feed import Feed
 from console.rehearsal.play import Rehearsal
 from console.rehearsal.scenario import Scenario
-from console.snapshot import Snapshot
+from console.snapshot import Severity, Snapshot
 
 
 class RehearsalSource:
@@ -17,6 +17,7 @@ class RehearsalSource:
         """Raises ScenarioError, RehearsalError."""
         self.rehearsal = Rehearsal(scenario, speed)
         self._stack = AsyncExitStack()
+        self._told = 0
         # Until the servers have said their ports, a feed that is not started answers: all absent, nothing invented.
         self._feed = Feed(self.rehearsal.fleet)
 
@@ -32,7 +33,11 @@ class RehearsalSource:
         await self._stack.aclose()
 
     def snapshot(self) -> Snapshot:
-        """The newest picture."""
+        """The newest picture; what the embedded fleet could not play is among its events."""
+        failed = self.rehearsal.failed
+        while self._told < len(failed):
+            self._feed.note("rehearsal", f"could not be played: {failed[self._told]}", Severity.LOOK)
+            self._told += 1
         return self._feed.snapshot()
 
     def follow(self, lane: str, host: str) -> None:
