@@ -8,15 +8,18 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bed import session
 from bed.client import Bed
-from bed.system import BedError
+from bed.system import BedError, wait_for
 
 pytestmark = pytest.mark.bed
 
 CAP_SYS_TIME = 1 << 25
+HERE = Path(__file__).parent
+SERVE = [sys.executable, "-m", "bed", "serve", "2"]
 
 
 def test_systemd_is_pid_1_and_the_host_has_its_own_address(bed: Bed) -> None:
@@ -68,22 +71,33 @@ def test_the_machine_itself_is_left_alone(bed: Bed) -> None:
 
 
 def test_a_run_that_was_killed_is_cleaned_up_by_the_next() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-m", "bed", "serve", "2"],
-        cwd=Path(__file__).parent,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    ) as server:
+    server = subprocess.Popen(SERVE, cwd=HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+    with server:
         assert server.stdout is not None
         left = json.loads(server.stdout.readline())
         server.kill()
-    names = {host["netns"] for host in left["hosts"]}
-    assert all(Path(f"/proc/{host['init']}").exists() for host in left["hosts"])
-    assert names <= set(os.listdir("/run/netns"))
+    assert traces(left)
     session.sweep()
-    assert not any(Path(f"/proc/{host['init']}").exists() for host in left["hosts"])
-    assert not names & set(os.listdir("/run/netns"))
-    assert not Path(left["folder"]).exists()
-    assert not list(Path("/sys/fs/cgroup").glob(f"**/laneswap-lsb{left['identifier']}*"))
-    assert f"lsb{left['identifier']}" not in os.listdir("/sys/class/net")
+    assert not traces(left)
+
+
+def test_a_run_whose_tests_were_killed_goes_by_itself() -> None:
+    program = (
+        "import subprocess, sys; subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, start_new_session=True).wait()"
+    )
+    tests = subprocess.Popen([sys.executable, "-c", program, *SERVE], cwd=HERE, stdout=subprocess.PIPE)
+    with tests:
+        assert tests.stdout is not None
+        left = json.loads(tests.stdout.readline())
+        tests.kill()
+    assert traces(left)
+    wait_for(lambda: not traces(left), "nothing is left of the run", limit=60)
+
+
+def traces(run: dict[str, Any]) -> list[str]:
+    """What is there of a run: processes, namespaces, links, control groups, files."""
+    inits = [f"/proc/{host['init']}" for host in run["hosts"]]
+    namespaces = [f"/run/netns/{host['netns']}" for host in run["hosts"]]
+    links = [f"/sys/class/net/lsb{run['identifier']}"]
+    groups = [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/laneswap-lsb{run['identifier']}*")]
+    return [path for path in (*inits, *namespaces, *links, *groups, run["folder"]) if Path(path).exists()]

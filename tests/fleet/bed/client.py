@@ -19,7 +19,7 @@ from typing import Any
 from bed.session import ssh_command
 from bed.system import BedError, run
 
-BRING_UP_LIMIT = 900.0
+BRING_UP_LIMIT = 420.0
 """Seconds for everything, the base built from Debian packages included."""
 STANDING = ("sshd: ", "/lib/systemd/systemd --user", "(sd-pam)", "/usr/bin/dbus-daemon")
 """What an account with a user manager has anyway."""

@@ -122,7 +122,7 @@ def _build(base: Base) -> None:
     archive = half.folder / "full.tar"
     run(
         ["mmdebstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", SUITE, str(archive)],
-        limit=900,
+        limit=400,
     )
     half.full.mkdir()
     run(["tar", "--directory", str(half.full), "--extract", "--numeric-owner", "--file", str(archive)], limit=300)
