@@ -21,6 +21,7 @@ from textual.driver import Driver
 from textual.screen import Screen
 from textual.timer import Timer
 
+from console import format as fmt
 from console import sanitize
 from console.actions.catalog import BY_ID, CommandError, parse_command
 from console.actions.keymap import KeymapError, default_keymap_path, load_keymap
@@ -49,6 +50,7 @@ SETTLE_SECONDS = 5.0
 STOP_LIMIT = 10.0
 """Seconds that links and samplers get to end."""
 HANGUP = 128 + signal.SIGHUP
+WHILE_TYPING = ("back", "hint-quit")
 ENDING_SIGNALS = (signal.SIGHUP, signal.SIGTERM)
 THEMES: Mapping[str, str] = {"dark": DEFAULT_THEME, "light": "laneswap-light", "safe": "laneswap-safe"}
 
@@ -127,7 +129,6 @@ class LaneswapApp(App[Any], inherit_bindings=False):
                 # Under nohup(1) SIGHUP stays ignored; a terminal that is gone is noticed all the same.
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     loop.add_signal_handler(number, self.leave, 128 + number)
-        self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         self.tick()
         self._clock = self.set_interval(TICK, self.tick)
         self.call_after_refresh(self._begin)
@@ -228,9 +229,15 @@ class LaneswapApp(App[Any], inherit_bindings=False):
         screen, shown, newest = self.front(), self.timeline.shown, self.timeline.newest
         if screen is None or shown is None or newest is None:
             return None
-        notice = self._notice if time.monotonic() < self._notice_until else ""
+        notice = self._notice if time.monotonic() < self._notice_until else self._standing()
         moment = Moment(shown, newest, self.timeline.paused, notice, self._own_alarms())
         return glance(moment, self.view, screen.PLACE, *self.size, self.fault)
+
+    def _standing(self) -> str:
+        """What stands on the NEXT row for as long as it is so."""
+        if not self.timeline.paused:
+            return ""
+        return f"PAUSED, {fmt.duration(self.timeline.behind())} behind: p goes on, [ and ] step. Sampling goes on."
 
     def _own_alarms(self) -> tuple[Alarm, ...]:
         own = self.faults.alarm()
@@ -290,6 +297,12 @@ class LaneswapApp(App[Any], inherit_bindings=False):
             self.say(f"keymap not used: {error.problems[0]} ({self._keymap_file})")
             return
         self.set_keymap({ident: ",".join("comma" if k == "," else k for k in keys) for ident, keys in own.items()})
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While a line is typed keys are text, but those that leave it or never act."""
+        if action == "perform" and (screen := self.front()) is not None and screen.typing:
+            return bool(parameters) and parameters[0] in WHILE_TYPING
+        return super().check_action(action, parameters)
 
     def action_perform(self, ident: str, argument: str = "") -> None:
         """Keys come in here."""

@@ -67,8 +67,9 @@ def _binding(action: Action, key: str) -> Binding:
         tooltip=action.help,
         # Keymaps go by id and replace all keys of it; the digits keep theirs.
         id=None if action.fixed else action.id,
-        # A line being typed must not swallow these two.
-        priority=action.id in ("back", "hint-quit"),
+        # Priority bindings run in the order the keys were typed; others wait in the queue of whatever had the focus
+        # when the key came, so that the letters of a `:` line typed fast would act before the line is open.
+        priority=True,
     )
 
 
@@ -88,6 +89,11 @@ class ConsoleScreen(Screen[None], inherit_bindings=False):
     def console_app(self) -> Console:
         """The app, as far as screens know it."""
         return cast("Console", self.app)
+
+    @property
+    def typing(self) -> bool:
+        """Whether a line is being typed, so that keys are text."""
+        return False
 
     def show(self, glance: Glance) -> None:
         """Take the newest picture; repaint only what changed."""

@@ -103,6 +103,11 @@ class FramedScreen(ConsoleScreen, inherit_bindings=False):
 
     # --- the typed line --------------------------------------------------------------------------------------------
 
+    @property
+    def typing(self) -> bool:
+        """Whether a line is being typed."""
+        return bool(self.prompt.kind)
+
     def do_command(self, _: str) -> None:
         """Begin a `:` line."""
         self.prompt.open(":", "", lambda text: complete(text, self.PLACE, self.words()))

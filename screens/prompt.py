@@ -10,7 +10,7 @@ from textual.message import Message
 from textual.widgets import Input
 
 from console import sanitize
-from widgets.cells import Line
+from widgets.cells import Line, measure
 from widgets.glance import Glance
 from widgets.ink import BOLD, DIM, TEXT, Row
 from widgets.pane import Bar
@@ -62,7 +62,7 @@ class Prompt(Input):
         self.display = True
         self.value = kind + text
         self.cursor_position = len(self.value)
-        self.focus()
+        self.screen.set_focus(self)
 
     def close(self, *, kept: bool) -> None:
         """Leave the line, with its text or without."""
@@ -126,6 +126,9 @@ class Candidates(Bar):
         line = Line(width, glance.signs, ground)
         column = line.put(1, "tab", BOLD.on("surface")) + 1
         for text in self.found:
+            if column + measure(text) >= width:
+                line.put(width - 2, glance.signs.dots, DIM.on("surface"))
+                break
             column = line.put(column, text, DIM.on("surface")) + 2
         return (line.build(),)
 

@@ -122,5 +122,12 @@ class ConsoleDriver(LinuxDriver):
         except OSError:
             self._terminal.lost = True
 
+    def resume_application_mode(self) -> None:
+        """Take the terminal again and paint it. After SIGSTOP, which nobody can catch, it was never given back."""
+        if self._key_thread is not None and self._key_thread.is_alive():
+            self.suspend_application_mode()
+        super().resume_application_mode()
+        self._recovered()
+
     def _recovered(self) -> None:
         self._loop.call_soon_threadsafe(self._app.refresh)

@@ -7,6 +7,7 @@ import asyncio
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("widgets", "screens", "pty")]
 
@@ -14,7 +15,10 @@ import pictures  # noqa: E402
 from hostile import hostile_snapshot  # noqa: E402
 
 from console import app as console_app  # noqa: E402
+from console.readings.quality import Reading  # noqa: E402
 from console.snapshot import Snapshot  # noqa: E402
+
+T = TypeVar("T")
 
 
 class ChildSource:
@@ -56,25 +60,28 @@ class ChildSource:
 
 def aged(base: Snapshot, gone: float) -> Snapshot:
     """The picture as a healthy fleet would give it later: every second a new reading of the same value."""
-    whole = float(int(gone))
     hosts = tuple(
         replace(
             host,
-            memory=replace(host.memory, taken_mono=(host.memory.taken_mono or 0) + whole),
-            gpus=replace(host.gpus, taken_mono=(host.gpus.taken_mono or 0) + whole - whole % 5),
-            containers=replace(host.containers, taken_mono=(host.containers.taken_mono or 0) + whole - whole % 5),
+            memory=again(host.memory, gone, 1),
+            gpus=again(host.gpus, gone, 5),
+            containers=again(host.containers, gone, 5),
         )
         for host in base.hosts
     )
     lanes = tuple(
-        replace(
-            lane,
-            throughput=replace(lane.throughput, taken_mono=(lane.throughput.taken_mono or 0) + whole),
-            health=replace(lane.health, taken_mono=(lane.health.taken_mono or 0) + whole - whole % 10),
-        )
+        replace(lane, throughput=again(lane.throughput, gone, 1), health=again(lane.health, gone, 10))
         for lane in base.lanes
     )
     return replace(base, now=base.now + gone, wall=base.wall + gone, hosts=hosts, lanes=lanes)
+
+
+def again(reading: Reading[T], gone: float, every: float) -> Reading[T]:
+    """The same value read again, at the last whole interval."""
+    if reading.taken_mono is None or reading.taken_wall is None:
+        return reading
+    later = gone - gone % every
+    return replace(reading, taken_mono=reading.taken_mono + later, taken_wall=reading.taken_wall + later)
 
 
 def main() -> int:

@@ -182,6 +182,21 @@ def test_type_ahead_of_a_guarded_key_and_yes_does_nothing(start: Start, tmp_path
     assert notes(tmp_path)[len(before) :] == ["stop begins", "stop ends"]
 
 
+def test_a_line_typed_fast_is_text_from_its_first_letter(start: Start, tmp_path: Path) -> None:
+    console = start(columns=120, rows=40)
+    ready(console, tmp_path)
+    mark = len(console.output)
+    console.type(b":qzpq")
+    console.until_output(b"qzpq", mark)
+    console.type(b"\x1b")
+    console.settle()
+    assert console.process.poll() is None
+    mark = len(console.output)
+    console.type(b":xyzzy\r")
+    console.until_output(b"no command 'xyzzy'", mark)
+    assert console.quit() == 0
+
+
 def test_ctrl_c_does_not_end_the_console(start: Start, tmp_path: Path) -> None:
     console = start(columns=120, rows=40)
     ready(console, tmp_path)
