@@ -75,7 +75,7 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
 
 
 def entries_of(glance: Glance) -> list[Entry]:
-    """All containers of the lane's hosts: serving first, then the lane's own, then the rest."""
+    """All containers of the lane's hosts: ranks that are down, those that serve, the lane's own, the rest."""
     lane = glance.lane
     serving = {rank.container.id for rank in lane.ranks if rank.container is not None}
     found: list[tuple[int, Entry]] = []
@@ -90,11 +90,17 @@ def entries_of(glance: Glance) -> list[Entry]:
 def _role(container: Container, port: int, glob: str, serving: set[str]) -> tuple[int, str]:
     """The role is observed: who owns the port serves."""
     runs = container.state in _RUNS
-    if container.id in serving and runs:
-        return 0, f"serves :{port}"
+    if container.id in serving:
+        return (1, f"serves :{port}") if runs else (0, "rank is down")
     if glob and fnmatchcase(container.name, glob):
-        return 1, "runs" if runs else "retired"
-    return 2, "other"
+        return 2, "runs" if runs else "retired"
+    return 3, "other"
+
+
+def crashed(container: Container) -> bool:
+    """True for a container that ended, and not by a clean exit."""
+    ended = container.state in (ContainerState.EXITED, ContainerState.DEAD)
+    return ended and bool(container.oom_killed or container.exit_code)
 
 
 def _readings(glance: Glance) -> list[tuple[str, Reading[Containers]]]:
@@ -150,7 +156,9 @@ def _entry(line: Line, grid: _Grid, entry: Entry, glance: Glance, *, several: bo
     line.put(grid.name, name, base, to=grid.role - 1)
     line.put(grid.role, entry.role, BRIGHT if entry.role.startswith("serves") and not entry.dim else base,
              to=grid.state - 1)  # fmt: skip
-    line.words(grid.state, *_state(container, base, glance.wall), to=grid.revision - 1)
+    line.words(
+        grid.state, *_state(container, base, glance.wall, rank_down=entry.role == "rank is down"), to=grid.revision - 1
+    )
     line.put(grid.revision, fmt.revision(container.revision), base, to=grid.restart - 1)
     edge = line.width - (2 if glance.boxed else 1)
     age = line.right(edge, entry.age.text, entry.age.ink, start=grid.restart, age=True)
@@ -160,7 +168,7 @@ def _entry(line: Line, grid: _Grid, entry: Entry, glance: Glance, *, several: bo
     line.put(grid.restart, restart, DIM, to=age - 1)
 
 
-def _state(container: Container, base: Ink, wall: float) -> tuple[tuple[str, Ink], ...]:
+def _state(container: Container, base: Ink, wall: float, *, rank_down: bool) -> tuple[tuple[str, Ink], ...]:
     """`running 12 d`, `exited 0 12 d ago`, `exited 137 OOM-killed`."""
     if container.state in _RUNS:
         bad = container.state is not ContainerState.RUNNING or container.health == "unhealthy"
@@ -169,7 +177,7 @@ def _state(container: Container, base: Ink, wall: float) -> tuple[tuple[str, Ink
         return ((word, LOOK if bad else base), (since, DIM))
     code = "" if container.exit_code is None else f" {container.exit_code}"
     ago = "" if container.finished_at is None else f"{fmt.age(wall - container.finished_at)} ago"
-    return ((f"{container.state.value}{code}", LOOK if container.oom_killed else base), (ago, DIM))
+    return ((f"{container.state.value}{code}", LOOK if rank_down or container.oom_killed else base), (ago, DIM))
 
 
 def _summary(listed: int, total: int) -> str:

@@ -75,7 +75,7 @@ def _nothing(log: LogView, glance: Glance) -> str:
 
 
 _OWN_STAMP = re.compile(r"\[\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d)(?:[.,]\d+)? ?([^\]]{0,40})\] ?")
-_ROOMY = 100
+_ROOMY = 110
 """Cells from which a line keeps the engine's own time stamp beside the container's."""
 
 

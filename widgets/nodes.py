@@ -13,6 +13,7 @@ from widgets import format as fmt
 from widgets.ages import mark, oldest, shown
 from widgets.bar import Parts, bar
 from widgets.cells import Line, cut_middle, measure
+from widgets.containers import crashed
 from widgets.glance import Glance, Layout
 from widgets.ink import BOLD, BRIGHT, CHIP_ACT, DIM, LOOK, TEXT, Ink, Row
 from widgets.nodes_grid import Grid, grid_for
@@ -183,7 +184,7 @@ def _heads(line: Line, grid: Grid, glance: Glance, totals: str) -> None:
     line.put(grid.container, "container", DIM, to=grid.rank - 1)
     line.put(grid.rank, "rank", DIM)
     if grid.history:
-        line.put(grid.history, f"free GiB, last 10 min, mark {FREE_ALARM_GIB:.1f}", DIM, to=grid.age - 5)
+        line.put(grid.history, "free, last 10 min, from 0", DIM, to=grid.age - 5)
 
 
 def _legend(line: Line, grid: Grid, glance: Glance, totals: str) -> None:
@@ -280,6 +281,8 @@ def _container_cells(line: Line, grid: Grid, node: Node, glance: Glance, base: I
     ink = DIM if dim else base
     if containers is not None and containers.problem:
         ink = DIM
+    elif node.rank.container is not None and not dim and crashed(node.rank.container):
+        ink = Ink("look")
     line.put(grid.container, node.rank.word, ink, to=grid.rank - 1)
     head = node.lane is not None and node.lane.lane.head == node.view.name and len(node.lane.ranks) > 1
     suffix = ("h" if grid.short_rank else " head") if head else ""

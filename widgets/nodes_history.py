@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from console.readings.containers import Container, ContainerState
 from console.snapshot import HostView, RankView
 from widgets import format as fmt
 from widgets.ages import shown
@@ -33,10 +34,16 @@ def second_line(line: Line, grid: Grid, view: HostView, rank: RankView | None, g
             to=grid.container - 1,
         )
     if rank is not None and rank.container is not None:
-        started = rank.container.started_at
-        up = "" if started is None else f"up {fmt.duration(glance.wall - started)}"
-        oom = "OOM-killed" if rank.container.oom_killed else ""
-        line.words(grid.container, (rank.container.id[:8], DIM), (up, DIM), (oom, DIM), to=grid.drift + 2)
+        words = (rank.container.id[:8], DIM), (_since(rank.container, glance.wall), DIM)
+        line.words(grid.container, *words, to=grid.history - 2)
+
+
+def _since(container: Container, wall: float) -> str:
+    """`up 3d04h`, or what its end means and how long ago that was."""
+    if container.state in (ContainerState.RUNNING, ContainerState.PAUSED):
+        return "" if container.started_at is None else f"up {fmt.duration(wall - container.started_at)}"
+    ago = "" if container.finished_at is None else f"{fmt.age(wall - container.finished_at)} ago"
+    return " ".join(part for part in (ago, container.exit_meaning) if part)
 
 
 def history_line(first: Line, second: Line | None, grid: Grid, view: HostView, glance: Glance) -> None:

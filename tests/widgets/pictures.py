@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import replace
 from typing import Any
@@ -149,7 +150,7 @@ def container(name: str, state: ContainerState = ContainerState.RUNNING, **extra
     """One container; 3d04h up unless told otherwise."""
     runs = state is ContainerState.RUNNING
     values: dict[str, Any] = {
-        "id": f"{abs(hash(name)) % 16**12:012x}" if not name.isascii() else f"{name.encode().hex():0<12}"[:12],
+        "id": hashlib.sha256(name.encode(errors="replace")).hexdigest()[:12],
         "image": "engine:1",
         "image_id": "sha256:0",
         "started_at": WALL - 3 * 86400 - 4 * 3600 - 60,

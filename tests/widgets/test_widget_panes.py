@@ -295,6 +295,23 @@ def test_a_host_of_another_kind_shows_its_own_memory_beside_the_lane() -> None:
     assert " 38.2 " in rows[6]
 
 
+def test_a_rank_that_is_down_comes_first_and_is_never_up() -> None:
+    base = spark4()
+    dead = container("sglang-2", ContainerState.EXITED, exit_code=137, exit_meaning="killed", id="dead")
+    view = replace(base.hosts[2], containers=reading(Containers((dead,)), 1, 5.0))
+    ranks = tuple(replace(r, container=dead, word="exited 137") if r.host == "n3" else r for r in base.lanes[0].ranks)
+    hosts = (*base.hosts[:2], view, base.hosts[3])
+    broken = replace(base, hosts=hosts, lanes=(replace(base.lanes[0], ranks=ranks),))
+    row = containers.rows(glance(broken), 120, 5)[2]
+    assert "n3 sglang-2" in text_of(row)
+    assert ink_at(row, "rank is down") == Ink()
+    assert ink_at(row, "exited 137") == LOOK
+    assert ink_at(nodes.rows(glance(broken), 120, 7)[4], "exited 137") == Ink("look")
+    wide = texts(nodes.rows(glance(broken, 200, 60), 200, 12))
+    assert "1m ago killed" in wide[7]
+    assert "up" not in wide[7].replace("cache", "")
+
+
 # --- bars ------------------------------------------------------------------------------------------------------------
 
 
