@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable
 
+from bench.commands import commands
 from bench.figures import Figure, machine, not_run, table
 from bench.metrics_text import metrics_text
 from bench.resting import rest
@@ -33,6 +34,7 @@ def console_rows(options: argparse.Namespace) -> list[Figure]:
 
 GROUPS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
     "console": console_rows,
+    "commands": lambda _: commands(),
     "metrics": lambda _: metrics_text(),
 }
 
