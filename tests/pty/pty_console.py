@@ -89,6 +89,11 @@ class PtyConsole:
             pass
         return self.process.returncode
 
+    def stopped(self) -> bool:
+        """Whether the process is stopped, as a shell sees it before it goes on."""
+        stat = Path(f"/proc/{self.process.pid}/stat").read_text()
+        return stat.rpartition(")")[2].split()[0] == "T"
+
     def settle(self) -> None:
         """Read until nothing more comes for a while."""
         while self.read(0.3):
