@@ -101,7 +101,7 @@ class LaneswapApp(App[Any], inherit_bindings=False):
         self._began = time.monotonic()
         self._clock: Timer | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._started = False
+        self._started = self._answering = False
         self._animate_nothing()
 
     def _animate_nothing(self) -> None:
@@ -139,6 +139,7 @@ class LaneswapApp(App[Any], inherit_bindings=False):
     async def _start_source(self) -> None:
         self._started = True
         await self.source.start()
+        self._answering = True
         self.tick()
 
     def background(self, what: str, work: Any) -> None:
@@ -205,7 +206,7 @@ class LaneswapApp(App[Any], inherit_bindings=False):
 
     def _follow(self) -> None:
         """Follow the log of the lane in view, from its head until the operator asks for another host."""
-        if self._started and self.view.lane != self._followed and self.timeline.newest is not None:
+        if self._answering and self.view.lane != self._followed and self.timeline.newest is not None:
             self._followed = self.view.lane
             head = lanes.lane_or_worst(self.timeline.newest, self._followed).lane.head
             self.source.follow(self._followed, head)
