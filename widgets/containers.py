@@ -15,6 +15,7 @@ from widgets.ink import BRIGHT, DIM, LOOK, TEXT, Ink, Row
 from widgets.pane import Pane, beat
 from widgets.sheet import Sheet, Title
 
+RANK_DOWN = "rank is down"
 _RUNS = (ContainerState.RUNNING, ContainerState.PAUSED, ContainerState.RESTARTING)
 
 
@@ -91,7 +92,7 @@ def _role(container: Container, port: int, glob: str, serving: set[str]) -> tupl
     """The role is observed: who owns the port serves."""
     runs = container.state in _RUNS
     if container.id in serving:
-        return (1, f"serves :{port}") if runs else (0, "rank is down")
+        return (1, f"serves :{port}") if runs else (0, RANK_DOWN)
     if glob and fnmatchcase(container.name, glob):
         return 2, "runs" if runs else "retired"
     return 3, "other"
@@ -157,7 +158,7 @@ def _entry(line: Line, grid: _Grid, entry: Entry, glance: Glance, *, several: bo
     line.put(grid.role, entry.role, BRIGHT if entry.role.startswith("serves") and not entry.dim else base,
              to=grid.state - 1)  # fmt: skip
     line.words(
-        grid.state, *_state(container, base, glance.wall, rank_down=entry.role == "rank is down"), to=grid.revision - 1
+        grid.state, *_state(container, base, glance.wall, rank_down=entry.role == RANK_DOWN), to=grid.revision - 1
     )
     line.put(grid.revision, fmt.revision(container.revision), base, to=grid.restart - 1)
     edge = line.width - (2 if glance.boxed else 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from console.lamps import NO_STEP_SHOWN_S
 from console.readings.health import HttpVerdict, LaneState, Progress
 from console.readings.quality import Quality, Reading
 from console.readings.throughput import ScrapeVerdict
@@ -133,11 +134,14 @@ def _progress(glance: Glance) -> Light:
     lane = glance.lane
     light, age = lane.lights.progress, mark(lane.throughput, glance.now)
     steps: Pieces = () if light.steps is None else (("step", DIM), (fmt.count(light.steps), TEXT))
+    held = light.frozen_for
+    if light.progress is not Progress.FROZEN and held is not None and held >= NO_STEP_SHOWN_S:
+        return Light("progress", f"no step {fmt.duration(held)}", LOOK, (), age)
     if light.progress is Progress.MOVING:
         return Light("progress", "yes", BRIGHT, steps, age)
     if light.progress is Progress.FROZEN:
-        held = f"frozen {fmt.duration(light.frozen_for)}" if light.frozen_for is not None else "frozen"
-        return Light("progress", held, LOOK, (), age)
+        word = f"frozen {fmt.duration(held)}" if held is not None else "frozen"
+        return Light("progress", word, LOOK, (), age)
     if light.progress is Progress.UNKNOWN:
         return Light("progress", "unknown", TEXT, (), age)
     return Light("progress", light.progress.value, TEXT, steps, age)

@@ -61,7 +61,7 @@ class Drawn(Widget, can_focus=False):
         width, height = self.size
         if not width or not height:
             return 0
-        part = (*self.common(glance), *self.slice(glance))
+        part = (width, height, *self.common(glance), *self.slice(glance))
         if part == self._slice and len(self._rows) == height:
             return 0
         self._slice = part

@@ -190,6 +190,14 @@ def test_a_frozen_counter_behind_a_200_stands_out() -> None:
     assert ink_at(rows[4], "frozen 0m41s") == LOOK
 
 
+def test_a_lane_that_has_not_stepped_for_seconds_is_not_said_to_move() -> None:
+    base = spark4()
+    view = base.lanes[0]
+    held = replace(view.lights, progress=replace(view.lights.progress, frozen_for=9.0))
+    rows = lane.rows(glance(replace(base, lanes=(replace(view, lights=held),))), 40, 8)
+    assert ink_at(rows[4], "no step 0m09s") == LOOK
+
+
 def test_nothing_read_is_unknown_everywhere() -> None:
     shown = glance(nothing_read())
     words = " ".join(texts(lane.rows(shown, 40, 8)))
