@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -26,6 +27,9 @@ pytestmark = pytest.mark.bed
 
 LIMIT = 60.0
 """Seconds after which a wait has failed."""
+ROWS, COLUMNS = 40, 120
+SEQUENCE = re.compile(r"\x1b\[(\d+;\d+)H|(\x1b\[[0-9;?<>=]*[A-Za-z]|\x1b[^\[]|[\x00-\x1f])|(.)", re.DOTALL)
+"""A cursor position, any other control sequence, or one character of text."""
 ALTERNATE_SCREEN_OFF = b"\x1b[?1049l"
 
 
@@ -83,11 +87,11 @@ def test_status_of_a_dead_lane_needs_an_operator(fleet_file: Path, vllm: BedEngi
 
 
 class Terminal:
-    """The console in a terminal of 120x40 whose other end is ours."""
+    """The console in a terminal whose other end is ours; the console sends only cells that change, `screen` has all."""
 
     def __init__(self, *arguments: str) -> None:
         self.master, slave = pty.openpty()
-        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         self.output = b""
         self.process = subprocess.Popen(
             laneswap(*arguments),
@@ -110,13 +114,23 @@ class Terminal:
         self.output += data
         return bool(data)
 
-    def until(self, text: str, start: int = 0) -> int:
-        """Read on until the text was written after `start`; where the output ends then."""
+    def screen(self) -> str:
+        """What stands on the screen: text at the places that the cursor was sent to; colours and modes are left out."""
+        cells = [[" "] * COLUMNS for _ in range(ROWS)]
+        row = column = 0
+        for position, other, text in SEQUENCE.findall(self.output.decode(errors="ignore")):
+            if position:
+                row, column = (int(word) - 1 for word in position.split(";"))
+            elif not other and row < ROWS and column < COLUMNS:
+                cells[row][column], column = text, column + 1
+        return "\n".join("".join(line) for line in cells)
+
+    def until(self, text: str) -> None:
+        """Read on until the text stands on the screen."""
         end = time.monotonic() + LIMIT
-        while text.encode() not in self.output[start:]:
-            assert time.monotonic() < end, f"never showed {text!r}; output ends {self.output[-800:]!r}"
-            assert self.read(), f"ended before it showed {text!r}; output ends {self.output[-800:]!r}"
-        return len(self.output)
+        while text not in self.screen():
+            assert time.monotonic() < end, f"never showed {text!r}:\n{self.screen()}"
+            assert self.read(), f"ended before it showed {text!r}:\n{self.screen()}"
 
     def ended(self) -> int:
         """Read on until the console is gone; its exit code."""
@@ -146,10 +160,10 @@ def test_the_console_shows_real_hosts_and_a_fault_and_leaves_nothing(
     for host in bed.hosts:
         terminal.until(host.name)
     terminal.until(REVISION[:7])
-    seen = terminal.until("66.")
-    assert b"REHEARSAL" not in terminal.output
+    terminal.until("66.3 tok/s")
+    assert "REHEARSAL" not in terminal.screen()
     vllm.host.docker("kill", vllm.name)
-    terminal.until("DOWN", seen)
+    terminal.until("DOWN")
     terminal.process.send_signal(signal.SIGHUP)
     assert terminal.ended() == 128 + signal.SIGHUP
     assert ALTERNATE_SCREEN_OFF in terminal.output
