@@ -52,7 +52,7 @@ class DashboardScreen(FramedScreen, inherit_bindings=False):
         second = ("containers",) if glance.lane.lane.containers else ("download", "rows")
         return Wish(
             ("nodes", *second, "lane", "decode", "kv", "events", "log"),
-            nodes=max(1, sum(2 if is_station(host) else 1 for host in glance.snapshot.hosts)),
+            nodes=_node_rows(glance),
             containers=_container_count(glance),
         )
 
@@ -239,7 +239,16 @@ class DashboardScreen(FramedScreen, inherit_bindings=False):
             self.console_app.perform("focus", str(widget.NUMBER))
 
 
+def _node_rows(glance: Glance) -> int:
+    """One row a host; a lane on a host with memory of two kinds shows these hosts by memory."""
+    hosts = glance.snapshot.hosts
+    apart = {host.name for host in hosts if is_station(host)}
+    by_memory = bool(apart & set(glance.lane.lane.rank_hosts))
+    return max(1, len(hosts) + (len(apart) if by_memory else 0))
+
+
 def _container_count(glance: Glance) -> int:
-    host = glance.host(glance.lane.lane.head)
-    found = host.containers.value if host is not None else None
-    return len(found.items) if found is not None else 1
+    """Containers seen on the lane's hosts, at least one a host."""
+    hosts = [glance.host(name) for name in glance.lane.lane.rank_hosts]
+    found = [host.containers.value for host in hosts if host is not None]
+    return max(len(hosts), sum(len(item.items) for item in found if item is not None))

@@ -98,9 +98,10 @@ def _small(columns: int, top: int, bottom: int, wish: Wish) -> dict[str, Place]:
     ones = [name for name in wish.panes if name in ONE_ROW]
     tables = [name for name in wish.panes if name == "containers"]
     room = bottom - top
-    blanks = room >= wish.nodes + 1 + len(ones) + _table_rows(wish, tables) + 4 + 2
+    gaps = 3 + len(tables)
+    blanks = room >= wish.nodes + 1 + len(ones) + _table_rows(wish, tables) + 3 + gaps
     blocks: list[tuple[str, ...]] = [("nodes",), *[(name,) for name in tables], tuple(ones), ("events",), ("log",)]
-    heights = _small_heights(room - (2 if blanks else 0) - (1 if blanks else 0), wish, ones, tables)
+    heights = _small_heights(room - (gaps if blanks else 0), wish, ones, tables)
     places: dict[str, Place] = {}
     y = top + (1 if blanks else 0)
     for block in blocks:
@@ -113,7 +114,7 @@ def _small(columns: int, top: int, bottom: int, wish: Wish) -> dict[str, Place]:
 
 
 def _table_rows(wish: Wish, tables: Sequence[str]) -> int:
-    return 1 + min(3, max(1, wish.containers)) if tables else 0
+    return 1 + min(4, max(1, wish.containers)) if tables else 0
 
 
 def _small_heights(room: int, wish: Wish, ones: Sequence[str], tables: Sequence[str]) -> dict[str, int]:
@@ -123,10 +124,11 @@ def _small_heights(room: int, wish: Wish, ones: Sequence[str], tables: Sequence[
     for name in wanted_first[: max(0, left)]:
         heights[name] = 1
     left -= min(len(ones), max(0, left))
-    if tables and left >= 3:
-        heights["containers"] = min(_table_rows(wish, tables), left)
-        left -= heights["containers"] + 1
-    if left >= 2:
+    if tables and left >= 2:
+        # Events keep three rows where there are three.
+        heights["containers"] = min(_table_rows(wish, tables), max(2, left - 3))
+        left -= heights["containers"]
+    if left >= 1:
         heights["events"] = left if left < 12 else left // 2
         left -= heights["events"]
     if left >= 6:

@@ -8,7 +8,7 @@ import sys
 import termios
 import time
 from collections.abc import Callable
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from textual.drivers.linux_driver import LinuxDriver
 
@@ -83,6 +83,12 @@ class TerminalFile:
                 return False
 
 
+def _output() -> int:
+    """The descriptor to draw on: stderr as Textual does, stdout where stderr goes to a file."""
+    streams = [stream for stream in (sys.__stderr__, sys.__stdout__) if stream is not None]
+    return next((s.fileno() for s in streams if s.isatty()), streams[0].fileno())
+
+
 def _own_description(fileno: int) -> int:
     """A descriptor of our own on the same terminal: O_NONBLOCK on the inherited one would hit the shell too."""
     try:
@@ -96,7 +102,7 @@ class ConsoleDriver(LinuxDriver):
 
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)
-        self._terminal = TerminalFile(cast(IO[str], sys.__stderr__).fileno(), self._recovered)
+        self._terminal = TerminalFile(_output(), self._recovered)
         self._file = cast(Any, self._terminal)
 
     @property
