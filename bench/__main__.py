@@ -9,10 +9,12 @@ import traceback
 from collections.abc import Callable
 
 from bench.commands import commands
+from bench.crowd import HOSTS, many_hosts
 from bench.figures import Figure, machine, not_run, table
 from bench.metrics_text import metrics_text
 from bench.resting import rest
-from bench.stage import four_hosts
+from bench.sampling import sampling
+from bench.stage import crowd, four_hosts
 from bench.starting import starts
 
 LATER = (
@@ -32,9 +34,21 @@ def console_rows(options: argparse.Namespace) -> list[Figure]:
     return asyncio.run(run())
 
 
+def crowd_rows(options: argparse.Namespace) -> list[Figure]:
+    """Many hosts."""
+
+    async def run() -> list[Figure]:
+        async with crowd(HOSTS) as stage:
+            return await asyncio.to_thread(many_hosts, stage, options.seconds)
+
+    return asyncio.run(run())
+
+
 GROUPS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
     "console": console_rows,
     "commands": lambda _: commands(),
+    "crowd": crowd_rows,
+    "sampling": lambda options: sampling(max(60.0, options.seconds)),
     "metrics": lambda _: metrics_text(),
 }
 

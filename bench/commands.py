@@ -71,7 +71,7 @@ async def _links(sshd: Sshd, count: int) -> AsyncIterator[Sequence[Link]]:
         for link in links:
             await link.start()
         async with asyncio.timeout(LIMIT):
-            while any(link.state.status is not LinkStatus.UP for link in links):
+            while any(link.state.status is not LinkStatus.UP for link in links):  # noqa: ASYNC110 - no event to wait for
                 await asyncio.sleep(0.05)
         await _ours(links)
         yield links
@@ -97,7 +97,7 @@ async def _masters(sshd: Sshd, folder: Path, count: int) -> AsyncIterator[Sequen
             argv = [*_ssh(sshd, socket), "-M", "-N", "127.0.0.1"]
             masters.append(await asyncio.create_subprocess_exec(*argv, stdin=subprocess.DEVNULL))
             async with asyncio.timeout(LIMIT):
-                while not socket.exists():
+                while not socket.exists():  # noqa: ASYNC110 - ssh says nothing when it is ready
                     await asyncio.sleep(0.01)
         await asyncio.to_thread(_theirs, sshd, sockets)
         yield sockets
