@@ -6,9 +6,9 @@ Exit codes: 0 after `q`, 1 after a failure of the console itself, 129 when the t
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -25,7 +25,7 @@ from console import format as fmt
 from console import sanitize
 from console.actions.catalog import BY_ID, CommandError, parse_command
 from console.actions.keymap import KeymapError, default_keymap_path, load_keymap
-from console.alarms import Alarm, alarms
+from console.alarms import Alarm
 from console.snapshot import Source
 from screens import lanes
 from screens.base import ConsoleScreen, method_name
@@ -49,6 +49,8 @@ SETTLE_SECONDS = 5.0
 """How long after the start the console may still move to a worse lane by itself."""
 STOP_LIMIT = 10.0
 """Seconds that links and samplers get to end."""
+END_LIMIT = 3.0
+"""Seconds that threads of libraries get after that."""
 HANGUP = 128 + signal.SIGHUP
 WHILE_TYPING = ("back", "hint-quit")
 ENDING_SIGNALS = (signal.SIGHUP, signal.SIGTERM)
@@ -102,6 +104,8 @@ class LaneswapApp(App[Any], inherit_bindings=False):
         self._clock: Timer | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._started = self._answering = False
+        self.ends_process = False
+        """The process has nothing else to do than this console."""
         self._animate_nothing()
 
     def _animate_nothing(self) -> None:
@@ -122,13 +126,7 @@ class LaneswapApp(App[Any], inherit_bindings=False):
     def on_mount(self) -> None:
         """Take keys, signals and the first picture; sources are asked only after the first paint."""
         self._load_keys()
-        loop = asyncio.get_running_loop()
-        loop.set_exception_handler(self._loop_fault)
-        if not self.is_headless:
-            for number in ENDING_SIGNALS:
-                # Under nohup(1) SIGHUP stays ignored; a terminal that is gone is noticed all the same.
-                if signal.getsignal(number) is not signal.SIG_IGN:
-                    loop.add_signal_handler(number, self.leave, 128 + number)
+        asyncio.get_running_loop().set_exception_handler(self._loop_fault)
         self.tick()
         self._clock = self.set_interval(TICK, self.tick)
         self.call_after_refresh(self._begin)
@@ -161,10 +159,27 @@ class LaneswapApp(App[Any], inherit_bindings=False):
 
     async def run_async(self, **options: Any) -> Any:
         """Run until the end, then stop the source; nothing is left running on any host."""
+        if not options.get("headless"):
+            self._take_signals()
         try:
             return await super().run_async(**options)
         finally:
             await self._stop_source()
+            if self.ends_process:
+                self._end_soon()
+
+    def _take_signals(self) -> None:
+        """From before the terminal is taken on: a signal during the start must give it back too."""
+        for number in ENDING_SIGNALS:
+            # Under nohup(1) SIGHUP stays ignored; a terminal that is gone is noticed all the same.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                asyncio.get_running_loop().add_signal_handler(number, self.leave, 128 + number)
+
+    def _end_soon(self) -> None:
+        """A library's thread that does not end cannot keep the process: terminal and source are settled by now."""
+        last = threading.Timer(END_LIMIT, os._exit, (self.return_code or 0,))
+        last.daemon = True
+        last.start()
 
     async def _stop_source(self) -> None:
         for task in tuple(self._tasks):
@@ -201,8 +216,6 @@ class LaneswapApp(App[Any], inherit_bindings=False):
         if not self._chosen:
             self.view = replace(self.view, lane=lanes.worst_lane(newest))
             self._chosen = lanes.settled(newest) or time.monotonic() - self._began > SETTLE_SECONDS
-        with contextlib.suppress(Exception):  # told as a fault when the alarms are drawn
-            self.view = still_active(self.view, (*alarms(newest), *self._own_alarms()))
 
     def _follow(self) -> None:
         """Follow the log of the lane in view, from its head until the operator asks for another host."""
@@ -216,6 +229,7 @@ class LaneswapApp(App[Any], inherit_bindings=False):
         screen, picture = self.front(), self.picture()
         if screen is None or picture is None:
             return
+        self.view = still_active(self.view, picture.alarms)
         try:
             screen.show(picture)
         except Exception as error:
@@ -376,5 +390,6 @@ class LaneswapApp(App[Any], inherit_bindings=False):
 def run_console(source: Source, *, read_only: bool = False, ascii: bool = False, theme: str = "dark") -> int:
     """Run the console until it ends; its exit code. The process can end after this, whatever a library left behind."""
     app = LaneswapApp(source, read_only=read_only, ascii=ascii, theme=theme)
+    app.ends_process = True
     app.run()
     return app.return_code or 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -24,12 +25,15 @@ T = TypeVar("T")
 class ChildSource:
     """A fixed picture whose clock goes on by `step` seconds a tick for `ticks` ticks; notes what happens in a file."""
 
-    def __init__(self, picture: Snapshot, notes: Path | None, step: float, ticks: int, hang: bool) -> None:
+    def __init__(
+        self, picture: Snapshot, notes: Path | None, step: float, ticks: int, hang: bool, linger: bool
+    ) -> None:
         self.picture = picture
         self.notes = notes
         self.step = step
         self.ticks = ticks
         self.hang = hang
+        self.linger = linger
         self.taken = 0
 
     def note(self, text: str) -> None:
@@ -39,6 +43,8 @@ class ChildSource:
 
     async def start(self) -> None:
         self.note("start")
+        if self.linger:
+            asyncio.get_running_loop().run_in_executor(None, time.sleep, 3600)
         # The heavy libraries come only now, after the first paint.
         self.note("heavy " + " ".join(m for m in ("asyncssh", "httpx", "docker", "psutil") if m in sys.modules))
 
@@ -94,12 +100,13 @@ def main() -> int:
     parser.add_argument("--tick", type=float, default=0.25)
     parser.add_argument("--stop-limit", type=float, default=10.0)
     parser.add_argument("--hang", action="store_true")
+    parser.add_argument("--linger", action="store_true")
     parser.add_argument("--ascii", action="store_true")
     options = parser.parse_args()
     console_app.TICK = options.tick
     console_app.STOP_LIMIT = options.stop_limit
     picture = hostile_snapshot() if options.picture == "hostile" else pictures.PICTURES[options.picture]()
-    source = ChildSource(picture, options.notes, options.step, options.ticks, options.hang)
+    source = ChildSource(picture, options.notes, options.step, options.ticks, options.hang, options.linger)
     return console_app.run_console(source, ascii=options.ascii)
 
 

@@ -127,6 +127,23 @@ def test_a_source_that_does_not_stop_cannot_hold_the_process(start: Start, tmp_p
     assert notes(tmp_path)[-1] == "stop begins"
 
 
+def test_a_thread_that_does_not_end_cannot_hold_the_process(start: Start, tmp_path: Path) -> None:
+    console = start("--linger")
+    ready(console, tmp_path)
+    console.process.send_signal(signal.SIGTERM)
+    assert console.ended() == 143
+    assert restored(bytes(console.output))
+    assert notes(tmp_path)[-1] == "stop ends"
+
+
+def test_a_signal_during_the_start_gives_the_terminal_back(start: Start, tmp_path: Path) -> None:
+    console = start()
+    console.until_output(ALT_SCREEN_ON)
+    console.process.send_signal(signal.SIGTERM)
+    assert console.ended() == 143
+    assert restored(bytes(console.output))
+
+
 def test_sigterm_works_while_the_terminal_takes_nothing(start: Start, tmp_path: Path) -> None:
     console = start("--step", "0.25", "--ticks", "100000", "--tick", "0.01", columns=200, rows=60)
     ready(console, tmp_path)
