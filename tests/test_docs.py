@@ -133,6 +133,14 @@ def test_severities_of_lane_states_are_those_of_the_code() -> None:
         assert named == {state for state, kind in alarms._LANE_SEVERITY.items() if kind is severity}
 
 
+def test_roles_of_containers_are_explained() -> None:
+    shown = pictures.glance(pictures.PICTURES["station"](), 120, 40)
+    words = {entry.role.partition(" :")[0] for entry in containers.entries_of(shown)} | {containers.RANK_DOWN}
+    text = " ".join(code(section("screen.md", "2 containers, or 2 download and 3 row copies")))
+    assert len(words) > 2
+    assert all(word in text for word in words)
+
+
 def test_every_pane_has_its_heading() -> None:
     headings = " ".join(re.findall(r"^### (\d.*)$", section("screen.md", "Panes"), re.MULTILINE)).lower()
     spoken = {"rows": "row copies", "kv": "kv pool"}
