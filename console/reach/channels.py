@@ -29,8 +29,66 @@ _PROHIBITED = 1
 """SSH_OPEN_ADMINISTRATIVELY_PROHIBITED, RFC 4254 section 5.1."""
 
 
+class ChannelTransport(asyncio.Transport):
+    """An asyncssh channel as asyncio's streams expect a transport to be."""
+
+    def __init__(self, channel: Any, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._channel = channel
+        self._loop = loop
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """asyncssh knows `connection`, `peername` and what the connection knows."""
+        return self._channel.get_extra_info(name, default)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Queue bytes; what comes after the end of the channel is dropped, as asyncio's transports do."""
+        with suppress(OSError):
+            self._channel.write(bytes(data))
+
+    def write_eof(self) -> None:
+        """Half-close."""
+        with suppress(OSError):
+            self._channel.write_eof()
+
+    def can_write_eof(self) -> bool:
+        """SSH channels can."""
+        return True
+
+    def close(self) -> None:
+        """Close once what is queued has been sent."""
+        self._channel.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._channel.abort()
+
+    def is_closing(self) -> bool:
+        """True once it is closing or closed."""
+        return bool(self._channel.is_closing())
+
+    def get_write_buffer_size(self) -> int:
+        """Bytes queued."""
+        return int(self._channel.get_write_buffer_size())
+
+    def pause_reading(self) -> None:
+        """The reader has enough."""
+        self._channel.pause_reading()
+
+    def resume_reading(self) -> None:
+        """The channel hands over its backlog in the call itself, which StreamReader cannot take: so a little later."""
+        self._loop.call_soon(self._channel.resume_reading)
+
+
 class ChannelStream(asyncio.StreamReaderProtocol):
     """Lets an asyncssh channel be read and written as asyncio streams."""
+
+    transport: ChannelTransport
+
+    def connection_made(self, transport: Any) -> None:
+        """asyncssh: the channel exists."""
+        self.transport = ChannelTransport(transport, asyncio.get_running_loop())
+        super().connection_made(self.transport)
 
     def session_started(self) -> None:
         """asyncssh: the channel is open."""
@@ -52,7 +110,7 @@ async def open_tcp(
     opening = asyncio.ensure_future(connection.create_connection(lambda: protocol, host, port))
     what = f"connect {host}:{port}"
     try:
-        channel, _ = await asyncio.shield(opening)
+        await asyncio.shield(opening)
     except asyncio.CancelledError:
         opening.add_done_callback(_close_late)
         raise
@@ -60,7 +118,7 @@ async def open_tcp(
         raise _channel_error(host_name, what, error, lost=sessions.watch.lost.is_set()) from error
     except (asyncssh.Error, OSError) as error:
         raise ReachError(host_name, what, line(str(error), 200) or type(error).__name__) from error
-    return reader, asyncio.StreamWriter(channel, protocol, reader, loop)
+    return reader, asyncio.StreamWriter(protocol.transport, protocol, reader, loop)
 
 
 def _close_late(opening: asyncio.Future[Any]) -> None:

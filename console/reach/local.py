@@ -7,9 +7,10 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from console.fleet.inventory import Rates
 from console.reach.limits import Timings
@@ -34,6 +35,7 @@ class LocalLink:
         self._state = LinkState(LinkStatus.CONNECTING, time.monotonic())
         self._closing = asyncio.Event()
         self._children: set[asyncio.subprocess.Process] = set()
+        self._sources: set[asyncio.Task[Any]] = set()
         self._sequence = 0
 
     @property
@@ -50,6 +52,8 @@ class LocalLink:
         """End the frames and every child process."""
         self._closing.set()
         self._state = LinkState(LinkStatus.DOWN, time.monotonic(), "the console has closed this link")
+        await asyncio.sleep(0)  # lets the iterator see it
+        await _cancel(self._sources)  # an iterator that nobody closed does not keep them
         for child in tuple(self._children):
             await _end(child)
 
@@ -82,11 +86,12 @@ class LocalLink:
 
     async def frames(self) -> AsyncIterator[Frame]:
         """The same frames as a host's sampler sends; see `Link.frames`."""
+        yield self._frame("facts", await asyncio.to_thread(facts_texts))
         queue: asyncio.Queue[Frame] = asyncio.Queue(_FRAMES_AHEAD)
-        sources = [asyncio.create_task(self._nodes(queue)), asyncio.create_task(self._gpus(queue))]
         closing = asyncio.create_task(self._closing.wait())
+        mine = {closing, asyncio.create_task(self._nodes(queue)), asyncio.create_task(self._gpus(queue))}
+        self._sources |= mine
         try:
-            yield self._frame("facts", await asyncio.to_thread(facts_texts))
             while not self._closing.is_set():
                 arrival = asyncio.create_task(queue.get())
                 try:
@@ -96,9 +101,8 @@ class LocalLink:
                 finally:
                     arrival.cancel()
         finally:
-            for task in (*sources, closing):
-                task.cancel()
-            await asyncio.gather(*sources, closing, return_exceptions=True)
+            self._sources -= mine
+            await _cancel(mine)
 
     async def open_tcp(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A TCP connection. Raises ReachError."""
@@ -198,6 +202,12 @@ class LocalLink:
         hint = "command not found on that host" if status == 127 else describe_error(error)
         took = time.monotonic() - began
         return Output(self.name, tuple(argv), Outcome.FAILED, status, "", "", describe_error(error), took, hint=hint)
+
+
+async def _cancel(tasks: Collection[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _exchange(child: asyncio.subprocess.Process, stdin: str, out: bytearray, err: bytearray) -> int:

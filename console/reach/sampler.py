@@ -84,7 +84,7 @@ async def sample(sessions: Sessions, rates: Rates, timings: Timings) -> AsyncGen
             process.stdin.write(loader(mark, rates, timings).encode())
             await _started(process, reader, timings.hello_limit)
             process.stdin.write(script(reader.flavour).encode())
-            beating = asyncio.create_task(_beat(process, timings.beat))
+            beating = sessions.background(_beat(process, timings.beat))
             while True:
                 for frame in reader.take():
                     yield frame

@@ -52,7 +52,7 @@ class Sessions:
         try:
             yield process
         finally:
-            self._spawn(self._settle(process))
+            self.background(self._settle(process))
 
     async def close(self) -> None:
         """Close the connection and wait, within the limit, until nothing of it is left."""
@@ -101,7 +101,7 @@ class Sessions:
         if opening.cancelled() or opening.exception() is not None:
             self.slots.release()
         else:
-            self._spawn(self._settle(opening.result()))
+            self.background(self._settle(opening.result()))
 
     async def _settle(self, process: Process) -> None:
         try:
@@ -113,7 +113,9 @@ class Sessions:
         finally:
             self.slots.release()
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A task that does not outlive this connection."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task

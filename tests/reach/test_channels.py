@@ -1,0 +1,125 @@
+"""Byte streams and sockets through ssh, with no listening port here."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from ssh_host import SshHost, eventually, up
+
+from console.reach.channels import private_folder
+from console.reach.link import ReachError, Reason
+
+
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()
+    writer.write(b"end")
+    writer.close()
+
+
+async def test_a_stream_carries_bytes_both_ways_to_its_end() -> None:
+    async with SshHost() as host, up(host.link()) as link, await asyncio.start_server(echo, "127.0.0.1", 0) as server:
+        reader, writer = await connected(link, server.sockets[0].getsockname()[1])
+        payload = os.urandom(3_000_000)
+        sending = asyncio.create_task(send(writer, payload))
+        assert await reader.readexactly(len(payload)) == payload
+        await sending
+        assert await reader.read() == b"end"
+        writer.close()
+        await writer.wait_closed()
+    assert host.children == [], "no session is used for it"
+
+
+async def send(writer: asyncio.StreamWriter, payload: bytes) -> None:
+    writer.write(payload)
+    await writer.drain()
+    writer.write_eof()
+
+
+async def connected(link: object, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async with asyncio.timeout(20):
+        streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] = await link.open_tcp("127.0.0.1", port)  # type: ignore[attr-defined]
+    return streams
+
+
+async def test_reasons_for_no_stream() -> None:
+    server = await asyncio.start_server(echo, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    server.close()
+    async with SshHost() as host:
+        link = host.link()
+        async with up(link):
+            with pytest.raises(ReachError) as refused:
+                await connected(link, port)
+            host.forwarding = False
+            with pytest.raises(ReachError) as forbidden:
+                await connected(link, port)
+            await host.stop()
+            await eventually(lambda: link.state.error, "the link is down")
+            with pytest.raises(ReachError) as down:
+                await connected(link, port)
+    assert refused.value.reason is Reason.REFUSED
+    assert forbidden.value.reason in (Reason.FORBIDDEN, Reason.REFUSED)
+    assert down.value.reason is Reason.UNREACHABLE
+    assert (down.value.host, down.value.command) == ("n1", f"connect 127.0.0.1:{port}")
+
+
+async def test_a_stream_ends_with_the_connection() -> None:
+    async with SshHost() as host, up(host.link()) as link, await asyncio.start_server(echo, "127.0.0.1", 0) as server:
+        reader, writer = await connected(link, server.sockets[0].getsockname()[1])
+        host.cut()
+        with pytest.raises(Exception, match="onnection"):
+            async with asyncio.timeout(20):
+                await reader.readexactly(1)
+        writer.close()
+
+
+async def test_a_socket_is_forwarded_into_a_private_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    (tmp_path / "run").mkdir()
+    async with SshHost() as host, up(host.link()) as link, await asyncio.start_unix_server(echo, tmp_path / "far"):
+        async with link.forward_unix(str(tmp_path / "far")) as local:
+            folder = local.parent
+            assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+            assert folder.parent == tmp_path / "run"
+            for _ in range(2):
+                reader, writer = await asyncio.open_unix_connection(str(local))
+                writer.write(b"ping")
+                writer.write_eof()
+                assert await reader.read() == b"pingend"
+                writer.close()
+        assert not folder.exists(), "socket and folder are gone"
+
+
+async def test_a_socket_that_is_not_there_closes_what_connects(tmp_path: Path) -> None:
+    async with SshHost() as host, up(host.link()) as link:
+        async with link.forward_unix(str(tmp_path / "none")) as local:
+            reader, writer = await asyncio.open_unix_connection(str(local))
+            assert await reader.read() == b""
+            writer.close()
+
+
+async def test_no_socket_without_a_link(tmp_path: Path) -> None:
+    async with SshHost() as host:
+        link = host.link()
+        async with up(link):
+            pass
+        with pytest.raises(ReachError) as down:
+            async with link.forward_unix("/var/run/docker.sock"):
+                pass
+    assert down.value.reason is Reason.UNREACHABLE
+
+
+def test_folders_of_dead_consoles_are_removed_and_others_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    dead, mine, alien = tmp_path / "laneswap-4194999-abc", tmp_path / f"laneswap-{os.getpid()}-abc", tmp_path / "other"
+    for folder in (dead, mine, alien):
+        folder.mkdir()
+    (dead / "socket").touch()
+    new = private_folder()
+    assert {path.name for path in tmp_path.iterdir()} == {mine.name, alien.name, new.name}
