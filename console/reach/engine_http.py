@@ -22,7 +22,7 @@ from console.sanitize import line
 if TYPE_CHECKING:
     import httpx
 
-    from console.reach.http_transport import Backend
+    from console.reach.http_transport import PlainStream
 
 MOST_BYTES = 64 << 20
 MOST_REDIRECTS = 3
@@ -43,7 +43,6 @@ class EngineHttp:
         self._base = base_url.rstrip("/")
         self._link = link
         self._client: httpx.AsyncClient | None = None
-        self._backend: Backend | None = None
         self._paths: dict[str, asyncio.Lock] = {}
         self._closed = False
 
@@ -82,17 +81,15 @@ class EngineHttp:
             await client.aclose()
 
     async def _ask(self, path: str, attempt: _Attempt, max_bytes: int, headers: dict[str, str]) -> None:
-        client, backend = await self._ready()
-        if client is None or backend is None:
+        client = await self._ready()
+        if client is None:
             attempt.fail(Transport.UNREACHABLE, "closed")
             return
         url = self._base + path
         for _ in range(MOST_REDIRECTS + 1):
-            opened = backend.opened
             await self._once(client, url, attempt, max_bytes, headers)
-            if attempt.transport is Transport.RESET and backend.opened == opened:
+            if attempt.transport is Transport.RESET and not attempt.opening:
                 # the server had closed the idle connection just when we used it again
-                attempt.reset()
                 await self._once(client, url, attempt, max_bytes, headers)
             target = _same_place(url, attempt)
             if not target:
@@ -105,7 +102,7 @@ class EngineHttp:
     ) -> None:
         attempt.reset()
         try:
-            async with client.stream("GET", url, headers=headers) as response:
+            async with client.stream("GET", url, headers=headers, extensions={"trace": attempt.trace}) as response:
                 attempt.start(response.status_code, response.headers)
                 await _read_body(response, attempt, max_bytes)
         except (OSError, ValueError, zlib.error) as error:
@@ -114,13 +111,18 @@ class EngineHttp:
             if not self._classify(error, attempt):
                 raise
 
-    async def _ready(self) -> tuple[httpx.AsyncClient | None, Backend | None]:
+    async def _ready(self) -> httpx.AsyncClient | None:
         if self._client is None and not self._closed:
-            transport = await asyncio.to_thread(importlib.import_module, "console.reach.http_transport")
+            client = await asyncio.to_thread(self._make_client)
             if self._client is None and not self._closed:
-                self._backend = transport.Backend(self._open)
-                self._client = transport.make_client(self._backend, HEADERS)
-        return self._client, self._backend
+                self._client = client
+        return self._client
+
+    def _make_client(self) -> httpx.AsyncClient:
+        http: Any = importlib.import_module("console.reach.http_transport")
+        secure = self._base.startswith("https:")
+        client: httpx.AsyncClient = http.make_client(http.Backend(self._open), HEADERS, secure=secure)
+        return client
 
     async def _open(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if self._link is not None:
@@ -137,7 +139,7 @@ class EngineHttp:
             attempt.fail(Transport.UNREACHABLE, self._link.state.error or "the link to the host is down")
         elif attempt.waiting:
             attempt.fail(Transport.READ_TIMEOUT, f"the request before it was not answered within {limit:g} s")
-        elif self._backend is not None and self._backend.opening and attempt.status is None:
+        elif attempt.opening and attempt.stream is None:
             attempt.fail(Transport.CONNECT_TIMEOUT, f"no connection within {limit:g} s")
         elif attempt.status is not None:
             attempt.fail(Transport.READ_TIMEOUT, f"the body did not end within {limit:g} s")
@@ -155,7 +157,7 @@ class EngineHttp:
             attempt.fail(Transport.UNREACHABLE, "the link to the host went down")
         elif attempt.status is not None and isinstance(error, core.NetworkError | core.RemoteProtocolError):
             attempt.fail(Transport.TRUNCATED, words)
-        elif isinstance(error, core.RemoteProtocolError) and "disconnected" not in words:
+        elif isinstance(error, core.RemoteProtocolError) and ("disconnected" not in words or attempt.received):
             attempt.fail(Transport.NOT_HTTP, words)
         elif isinstance(error, core.NetworkError | core.RemoteProtocolError):
             attempt.fail(Transport.RESET, words)
@@ -176,9 +178,26 @@ class _Attempt:
     headers: dict[str, str] = field(default_factory=dict)
     body: bytearray = field(default_factory=bytearray)
     detail: str = ""
+    opening: bool = False
+    """This exchange opened a connection of its own, or tried to."""
+    stream: PlainStream | None = None
+    """That connection, once it was there."""
+
+    @property
+    def received(self) -> int:
+        """Bytes that came on a connection of its own."""
+        return self.stream.received if self.stream is not None else 0
+
+    async def trace(self, event: str, info: Mapping[str, Any]) -> None:
+        """httpcore's trace hook: what the exchange is doing."""
+        if event == "connection.connect_tcp.started":
+            self.opening = True
+        elif event == "connection.connect_tcp.complete":
+            self.stream = info["return_value"]
 
     def reset(self) -> None:
         self.transport, self.status, self.detail = Transport.ANSWERED, None, ""
+        self.opening, self.stream = False, None
         self.headers = {}
         self.body = bytearray()
 

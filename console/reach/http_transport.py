@@ -33,12 +33,16 @@ class PlainStream(httpcore.AsyncNetworkStream):
 
     def __init__(self, streams: Streams) -> None:
         self.reader, self.writer = streams
+        self.received = 0
+        """Bytes that came so far."""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         try:
-            return await self.reader.read(max_bytes)
+            data = await self.reader.read(max_bytes)
         except Exception as error:  # whatever ended the channel: asyncssh and asyncio differ
             raise httpcore.ReadError(str(error) or type(error).__name__) from error
+        self.received += len(data)
+        return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         try:
@@ -125,10 +129,6 @@ class Backend(httpcore.AsyncNetworkBackend):
 
     def __init__(self, opener: Opener) -> None:
         self._opener = opener
-        self.opened = 0
-        """Streams opened so far."""
-        self.opening = 0
-        """Streams being opened right now."""
 
     async def connect_tcp(
         self,
@@ -138,15 +138,10 @@ class Backend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[typing.Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        self.opening += 1
         try:
-            streams = await self._opener(host, port)
+            return PlainStream(await self._opener(host, port))
         except Exception as error:
             raise OpenFailed(error) from error
-        finally:
-            self.opening -= 1
-        self.opened += 1
-        return PlainStream(streams)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -167,8 +162,9 @@ class _Body(httpx.AsyncByteStream):
 class Transport(httpx.AsyncBaseTransport):
     """One pool of kept connections over a Backend; httpcore's exceptions come through as they are."""
 
-    def __init__(self, backend: Backend, *, verify: bool = True) -> None:
-        context = httpx.create_ssl_context(verify=verify, trust_env=False)
+    def __init__(self, backend: Backend, *, secure: bool) -> None:
+        # the authorities take tens of milliseconds to load: only where https needs them; SSL_CERT_FILE is honoured
+        context = httpx.create_ssl_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=context,
             max_connections=8,
@@ -197,10 +193,10 @@ class Transport(httpx.AsyncBaseTransport):
         await self._pool.aclose()
 
 
-def make_client(backend: Backend, headers: dict[str, str]) -> httpx.AsyncClient:
-    """A client without cookies, proxies, redirects or limits of its own."""
+def make_client(backend: Backend, headers: dict[str, str], *, secure: bool) -> httpx.AsyncClient:
+    """A client without cookies, proxies, redirects or limits of its own; `secure` where https is asked. Blocking."""
     return httpx.AsyncClient(
-        transport=Transport(backend),
+        transport=Transport(backend, secure=secure),
         headers=headers,
         timeout=None,  # noqa: S113 (asyncio.timeout bounds each request as a whole)
         trust_env=False,
