@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
 import random
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,9 @@ _LOGIN_TRIES = 4
 
 def load_asyncssh() -> Any:
     """asyncssh (0.2 s of CPU): imported on first use, never before the first paint."""
+    # without any handler Python prints warnings to the terminal, which belongs to the console
+    if not (logger := logging.getLogger("asyncssh")).handlers:
+        logger.addHandler(logging.NullHandler())
     return importlib.import_module("asyncssh")
 
 

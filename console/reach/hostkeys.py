@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import shlex
 from collections.abc import Sequence
@@ -100,11 +99,6 @@ def from_files(files: Sequence[str]) -> KnownHosts:
 def from_bytes(data: bytes, name: str = "known_hosts") -> KnownHosts:
     """Known hosts of this text; `name` stands for the file in messages."""
     return KnownHosts([KnownFile(name, data.decode("utf-8", "replace"))])
-
-
-def public_fingerprint(line: str) -> str:
-    """`SHA256:...` of an OpenSSH public key line. Raises ValueError where it holds no key."""
-    return fingerprint(base64.b64decode(line.split()[1], validate=True))
 
 
 def _stamp(file: str) -> tuple[str, int, int]:

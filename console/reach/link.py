@@ -94,7 +94,8 @@ class Link(Protocol):
     def frames(self) -> AsyncIterator[Frame]:
         """The sampler stream, across reconnects, until `close`. One consumer at a time; closing the iterator ends it.
 
-        While the link is down nothing comes: its state says why. A source that fails is a frame of kind `error`.
+        While the link is down nothing comes: its state says why. A source that fails is a frame of kind `error`;
+        that of source `sampler` (the stream itself ended, and begins again) has no host clock: both are 0.
         """
         ...
 

@@ -56,10 +56,12 @@ class HostServer(asyncssh.SSHServer):
         return asyncssh.SSHServerProcess(host.session, None, 3, False)
 
     def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> Any:
-        return self._host.forwarding
+        self._host.check_forwarding()
+        return True
 
     def unix_connection_requested(self, dest_path: str) -> Any:
-        return self._host.forwarding
+        self._host.check_forwarding()
+        return True
 
 
 class SshHost:
@@ -91,6 +93,11 @@ class SshHost:
         self.children: list[asyncio.subprocess.Process] = []
         self.port = 0
         self._acceptor: asyncssh.SSHAcceptor | None = None
+
+    def check_forwarding(self) -> None:
+        """As sshd with AllowTcpForwarding no."""
+        if not self.forwarding:
+            raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, "open failed")
 
     async def __aenter__(self) -> SshHost:
         await self.listen()
@@ -137,7 +144,11 @@ class SshHost:
     @property
     def known_hosts(self) -> bytes:
         """What a known_hosts file says of this host."""
-        return b"".join(f"[127.0.0.1]:{self.port} ".encode() + key.export_public_key() for key in self.keys)
+        return b"".join(
+            f"[127.0.0.1]:{self.port} ".encode() + key.export_public_key()
+            for key in self.keys
+            if isinstance(key, asyncssh.SSHKey)
+        )
 
     def link(self, name: str = "n1", *, rates: Rates | None = None, **more: Any) -> SshLink:
         """A link to this host, not started."""

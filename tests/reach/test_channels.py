@@ -64,7 +64,8 @@ async def test_reasons_for_no_stream() -> None:
             with pytest.raises(ReachError) as down:
                 await connected(link, port)
     assert refused.value.reason is Reason.REFUSED
-    assert forbidden.value.reason in (Reason.FORBIDDEN, Reason.REFUSED)
+    assert forbidden.value.reason is Reason.FORBIDDEN
+    assert "AllowTcpForwarding" in forbidden.value.hint
     assert down.value.reason is Reason.UNREACHABLE
     assert (down.value.host, down.value.command) == ("n1", f"connect 127.0.0.1:{port}")
 

@@ -66,6 +66,52 @@ async def test_ssh_config_is_honoured(tmp_path: Path) -> None:
     assert host.logins == 1
 
 
+async def test_keys_of_the_agent_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = key_file(tmp_path)
+    file.write_bytes(USER_KEY.export_private_key())
+    monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    quiet = asyncio.subprocess.DEVNULL
+    agent = await asyncio.create_subprocess_exec("ssh-agent", "-D", "-a", tmp_path / "agent", stdout=quiet)
+    try:
+        await eventually((tmp_path / "agent").exists, "the agent listens")
+        adding = await asyncio.create_subprocess_exec("ssh-add", "-q", file, stderr=quiet)
+        assert await adding.wait() == 0
+        file.unlink()
+        async with SshHost(authorized=authorized()) as host:
+            (tmp_path / "known").write_bytes(host.known_hosts)
+            text = f"Host node\n HostName 127.0.0.1\n Port {host.port}\n User ops\n"
+            async with up(config_link(tmp_path, f"{text} UserKnownHostsFile {tmp_path / 'known'}\n")) as link:
+                assert (await link.run(["true"], limit=30.0)).ok, link.state
+    finally:
+        agent.terminate()
+        await agent.wait()
+
+
+async def test_certificates_of_user_and_host(tmp_path: Path) -> None:
+    authority = asyncssh.generate_private_key("ssh-ed25519")
+    host_key = asyncssh.generate_private_key("ssh-ed25519")
+    file = key_file(tmp_path)
+    (tmp_path / "id-cert.pub").write_bytes(
+        authority.generate_user_certificate(USER_KEY, "ana", principals=["ops"]).export_certificate()
+    )
+    signed = authority.generate_host_certificate(host_key, "node", principals=["127.0.0.1"])
+    public = authority.export_public_key().decode()
+    trusted = asyncssh.import_authorized_keys(f"cert-authority {public}")
+    async with SshHost(keys=[(host_key, signed)], authorized=trusted) as host:
+        base = f"Host node\n HostName 127.0.0.1\n Port {host.port}\n User ops\n IdentityAgent none\n"
+        base += f" IdentityFile {file}\n CertificateFile {tmp_path / 'id-cert.pub'}\n"
+        base += f" UserKnownHostsFile {tmp_path / 'known'}\n"
+        (tmp_path / "known").write_text(f"@cert-authority [127.0.0.1]:{host.port} {public}")
+        async with up(config_link(tmp_path, base)) as link:
+            assert (await link.run(["true"], limit=30.0)).ok, link.state
+        other = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode()
+        (tmp_path / "known").write_text(f"@cert-authority [127.0.0.1]:{host.port} {other}")
+        said = await failed(config_link(tmp_path, base))
+    assert "host key" in said
+    assert authority.get_fingerprint() in said
+
+
 async def test_user_host_and_port_in_one_word(tmp_path: Path) -> None:
     async with SshHost(authorized=authorized()) as host:
         (tmp_path / "known").write_bytes(host.known_hosts)
