@@ -331,7 +331,12 @@ async def test_refused_unknown_name_and_silence_have_their_own_words() -> None:
         unknown = await failed(host.link(host="no-such-host.invalid"))
     assert f"connection refused by 127.0.0.1:{port}" in refused
     assert "name no-such-host.invalid does not resolve" in unknown
-    silent = await asyncio.start_server(lambda reader, _: reader.read(), "127.0.0.1", 0)
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    silent = await asyncio.start_server(listen, "127.0.0.1", 0)
     async with SshHost() as host, silent:
         quick = Timings(connect_limit=1.0, login_limit=0.5, first_retry=0.05, close_limit=1.0)
         hung = await failed(host.link(port=silent.sockets[0].getsockname()[1], timings=quick))

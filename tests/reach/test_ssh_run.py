@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -262,5 +262,5 @@ def test_constructing_a_link_imports_no_asyncssh() -> None:
         "EngineHttp('http://127.0.0.1:1', None);"
         "print(sorted({'asyncssh', 'httpx', 'httpcore', 'psutil', 'cryptography'} & set(sys.modules)))"
     )
-    done = os.popen(f'{sys.executable} -c "{code}"').read()
-    assert done == "[]\n"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
