@@ -19,8 +19,11 @@ help: ## this list
 rehearse: $(VENV)/.user ## the console on the embedded fleet; ARGS="--headless --seconds 20 --json" without a screen
 	@$(PY) -m console rehearse $(ARGS)
 
-test: $(VENV)/.dev ## all tests that need no root; says what it leaves out
-	@$(PY) -m pytest $(ARGS)
+test: $(VENV)/.dev ## all tests that need no root; says what it leaves out. With CI=true also those on real hosts
+	@$(PY) -m pytest -n 4 --dist loadfile $(ARGS)
+ifeq ($(CI),true)
+	@$(PY) -m pytest -m bed --bed $(ARGS)
+endif
 
 bed: ## the tests on real systemd hosts with OpenSSH and Docker (root on Debian or Ubuntu; installs five packages)
 	@$(FLEET) install

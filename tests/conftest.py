@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 
@@ -18,11 +19,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--soak", action="store_true", help=SOAK_HELP)
 
 
+def _spread(config: pytest.Config) -> bool:
+    """True where several processes share the tests: real hosts are brought up once, so they want a run of their own."""
+    return hasattr(config, "workerinput") or bool(config.getoption("numprocesses", None))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect what was not asked for, and remember what to say about it."""
     in_ci = os.environ.get("CI", "").lower() == "true"
     unwanted = {
-        "bed": not (config.getoption("--bed") or in_ci),
+        "bed": _spread(config) or not (config.getoption("--bed") or in_ci),
         "soak": not config.getoption("--soak"),
     }
     reasons = {
@@ -37,6 +43,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             items[:] = [item for item in items if item not in found]
             left_out.append(reasons[name].format(len(found)))
     config.stash[LEFT_OUT] = left_out
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A process that shares the tests hands what it left out to the one that prints."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = session.config.stash.get(LEFT_OUT, [])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Every process left out the same tests: one word of them is enough."""
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", [])
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
