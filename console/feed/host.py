@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
+from console.feed.history import History
 from console.feed.kept import Kept
 from console.feed.supervise import forever
 from console.fleet.inventory import Host, Rates
@@ -49,7 +50,7 @@ class HostFeed:
         self._gpus: Kept[tuple[Gpu, ...]] = Kept(f"{name}:nvidia-smi", rates.gpu)
         self._facts: Kept[HostFacts] = Kept(f"{name}:facts", FACTS_INTERVAL)
         self._containers: Kept[Containers] = Kept(f"{name}:{host.docker or 'no docker'}", rates.containers)
-        self._history: deque[MemoryPoint] = deque(maxlen=HISTORY_POINTS)
+        self._history: History[MemoryPoint] = History(HISTORY_POINTS)
         self._view: HostView | None = None
         self._offsets: deque[float] = deque(maxlen=DRIFT_FRAMES)
         self._changed = asyncio.Event()
@@ -96,7 +97,6 @@ class HostFeed:
             and seen.drift == drift
         ):
             return seen
-        grown = seen is None or seen.memory.taken_mono != memory.taken_mono
         self._view = HostView(
             name=self.name,
             link=link,
@@ -106,7 +106,7 @@ class HostFeed:
             containers=containers,
             drift=drift,
             unified=any(gpu.unified for gpu in self._gpus.value or ()),
-            history=tuple(self._history) if grown or seen is None else seen.history,
+            history=self._history.view(),
         )
         return self._view
 

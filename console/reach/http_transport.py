@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import sys
 import typing
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpcore
-import httpx
+
+# httpx's own command line is not wanted: 3 MB where click happens to be installed. Without it httpx imports the same.
+sys.modules.setdefault("httpx._main", typing.cast(typing.Any, None))
+import httpx  # noqa: E402
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Opener = Callable[[str, int], Awaitable[Streams]]
