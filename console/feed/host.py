@@ -28,6 +28,8 @@ HISTORY_POINTS = 900
 FACTS_INTERVAL = 3600.0
 DRIFT_FRAMES = 30
 """Frames over which the least delayed one decides the clock drift."""
+LINK_CHECK_S = 0.2
+"""Seconds between two looks at a link that is not up."""
 EVENT_PAUSE = 0.05
 """Seconds to let a burst of container events arrive before one re-read answers them all."""
 
@@ -175,7 +177,7 @@ class HostFeed:
                 self._containers.put(await self.docker.read())
                 pause = self._rates.containers
             else:
-                pause = min(1.0, self._rates.containers)
+                pause = LINK_CHECK_S
             try:
                 async with asyncio.timeout(pause):
                     await self._changed.wait()
