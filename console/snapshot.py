@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -42,7 +43,8 @@ class HostView:
     """Seconds the host's wall clock is ahead of the console's; None if unknown."""
     unified: bool
     """CPU and GPU share one memory, so MemFree is what the driver can allocate."""
-    history: tuple[MemoryPoint, ...] = ()
+    history: Sequence[MemoryPoint] = ()
+    """Oldest first; never changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,8 @@ class LaneView:
     state_since: float
     """Monotonic time at which the lane entered its present state."""
     ranks: tuple[RankView, ...]
-    history: tuple[RatePoint, ...] = ()
+    history: Sequence[RatePoint] = ()
+    """Oldest first; never changed."""
     pools: tuple[int, ...] = ()
     """KV pool sizes of the boots seen, tokens, oldest first."""
     usual_decode: tuple[float, float] | None = None

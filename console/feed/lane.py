@@ -10,6 +10,7 @@ from collections.abc import Coroutine, Mapping
 from operator import is_
 from typing import Any
 
+from console.feed.history import History
 from console.feed.host import HostFeed, Note
 from console.feed.kept import Kept
 from console.feed.supervise import forever
@@ -71,7 +72,7 @@ class LaneFeed:
         self._served: Kept[str] = Kept(f"{lane.url}/v1/models", IDENTITY_INTERVAL)
         self._scrapes: deque[Scrape] = deque(maxlen=max(120, math.ceil((lane.stall_after + 30) / rates.scrape)))
         self._probes: deque[HttpAnswer] = deque(maxlen=PROBES_KEPT)
-        self._history: deque[RatePoint] = deque(maxlen=HISTORY_POINTS)
+        self._history: History[RatePoint] = History(HISTORY_POINTS)
         self._pools: deque[int] = deque(maxlen=8)
         self._usual: tuple[float, float] | None = None
         self._last_decode: float | None = None
@@ -177,8 +178,8 @@ class LaneFeed:
             self._pools.append(pool)
         if found.running and found.decode_tps:
             self._last_decode = found.decode_tps
-        if len(self._history) % 10 == 0:
-            self._usual = usual_band([point.decode_tps for point in self._history if point.decode_tps > 0])
+        if self._heard % 10 == 0:
+            self._usual = usual_band([point.decode_tps for point in self._history.view() if point.decode_tps > 0])
 
     # The view
 
@@ -212,7 +213,7 @@ class LaneFeed:
             verdict=self._verdict,
             state_since=self._state_since,
             ranks=ranks,
-            history=tuple(self._history),
+            history=self._history.view(),
             pools=tuple(self._pools),
             usual_decode=self._usual,
             last_decode=self._last_decode,
