@@ -20,14 +20,13 @@ rehearse: $(VENV)/.user ## the console on the embedded fleet; ARGS="--headless -
 	@$(PY) -m console rehearse $(ARGS)
 
 test: $(VENV)/.dev ## all tests that need no root; says what it leaves out. With CI=true also those on real hosts
-	@$(PY) -m pytest -n 4 --dist loadfile $(ARGS)
-ifeq ($(CI),true)
-	@$(PY) -m pytest -m bed --bed $(ARGS)
-endif
+	@failed=0; $(PY) -m pytest -n 4 --dist loadfile $(ARGS) || failed=1; \
+	if [ "$$CI" = true ]; then $(PY) -m pytest -m bed --bed $(ARGS) || failed=1; fi; exit $$failed
 
 bed: ## the tests on real systemd hosts with OpenSSH and Docker (root on Debian or Ubuntu; installs five packages)
 	@$(FLEET) install
-	@$(MAKE) --no-print-directory $(VENV)/.dev
+	@$(FLEET) base
+	@$(MAKE) --silent --no-print-directory $(VENV)/.dev
 	@$(PY) -m pytest -m bed --bed $(ARGS)
 
 soak: $(VENV)/.dev ## the tests that are slow by nature; with root also those on real hosts

@@ -9,6 +9,8 @@ import pytest
 
 BED_HELP = "run the tests that need real hosts (root on Debian or Ubuntu; `make bed` installs what they need)"
 SOAK_HELP = "run the tests that are slow by nature (`make soak`)"
+SLOW_LIMIT = 600
+"""Seconds for a test on real hosts or a soak: the first one may have to build the hosts."""
 LEFT_OUT = pytest.StashKey[list[str]]()
 
 
@@ -35,6 +37,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         "bed": "{} tests on real hosts (systemd, OpenSSH, Docker): they need root and Debian packages; sudo make bed",
         "soak": "{} soak tests, slow by nature: make soak",
     }
+    if in_ci and _spread(config):
+        reasons["bed"] = "{} tests on real hosts in this run: they have one of their own"
     left_out: list[str] = []
     for name, unwanted_here in unwanted.items():
         found = [item for item in items if unwanted_here and item.get_closest_marker(name)]
@@ -43,6 +47,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             items[:] = [item for item in items if item not in found]
             left_out.append(reasons[name].format(len(found)))
     config.stash[LEFT_OUT] = left_out
+    for item in items:
+        if not item.get_closest_marker("timeout") and (
+            item.get_closest_marker("bed") or item.get_closest_marker("soak")
+        ):
+            item.add_marker(pytest.mark.timeout(SLOW_LIMIT))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

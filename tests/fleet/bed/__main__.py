@@ -32,7 +32,8 @@ def main(arguments: list[str]) -> int:
             case ["install"]:
                 install.install()
             case ["base"]:
-                print(rootfs.ensure().folder)
+                install.check_machine()
+                rootfs.ensure()
             case ["serve", ("2" | "3" | "4") as count]:
                 serve(int(count))
             case ["sweep"]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import sys
 import tarfile
 import time
 from dataclasses import dataclass
@@ -109,6 +110,7 @@ def ensure() -> Base:
     base = Base(STATE / f"base-{content_hash()}")
     with locked(STATE / "base.lock"):
         if not base.folder.exists():
+            print(f"bed: building the hosts' root file system in {base.folder} (once, about a minute)", file=sys.stderr)
             _prune()
             _build(base)
         os.utime(base.folder)
