@@ -11,6 +11,8 @@ from widgets.ink import DIM, LOOK, Ink
 
 T = TypeVar("T")
 
+AGE_REPAINT = 2.0
+"""Seconds between paints of ages that stay under one second: all of a pane at once, so that they agree."""
 _RANK = {Quality.LIVE: 0, Quality.ABSENT: 1, Quality.LATE: 2, Quality.STALE: 4, Quality.UNREACHABLE: 5}
 _FAILED = 3
 
@@ -47,6 +49,15 @@ def mark(reading: Reading[Any], now: float, *, word: bool = False) -> AgeMark:
     if quality is Quality.LATE:
         return AgeMark(f"LATE {age}" if word else age, LOOK if word else Ink("look"))
     return AgeMark("not read" if word and quality is Quality.ABSENT else age, DIM)
+
+
+def pulse(now: float, *readings: Reading[Any]) -> tuple[object, ...]:
+    """Changes whenever the ages of these readings have to be drawn again: part of the slice of a pane.
+
+    Tenths of a second change at every tick; they are drawn again with a new value, else once in AGE_REPAINT.
+    """
+    marks = (mark(reading, now) for reading in readings)
+    return int(now / AGE_REPAINT), *(("" if text.startswith("0.") else text, ink) for text, ink in marks)
 
 
 def oldest(readings: Iterable[Reading[Any]], now: float, *, word: bool = True) -> AgeMark:

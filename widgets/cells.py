@@ -11,6 +11,8 @@ from widgets.glyphs import UNICODE, Glyphs
 from widgets.ink import TEXT, Ink, Row, Span
 
 _CACHED = 4096
+_BUILT = 512
+"""Rows kept: a few screens of the largest size."""
 _QUIET = frozenset({"text", "dim", "bright", "line", "faint", "fill", "fill2"})
 """Inks that leave no trace on a blank cell, in no mode."""
 _LONGEST = 1024
@@ -59,6 +61,14 @@ def cut(text: str, width: int, dots: str = "…") -> str:
     return _head(text, width - len(dots)) + dots
 
 
+def _fitted(text: str, width: int, dots: str) -> tuple[str, int]:
+    """`cut`, and the cells that are left of it."""
+    if len(text) <= width and text.isascii() and text.isprintable():
+        return text, len(text)
+    text = cut(text, width, dots)
+    return text, measure(text)
+
+
 def cut_middle(text: str, width: int, dots: str = "…") -> str:
     """Like `cut`, but keeps both ends: names differ in the last characters as often as in the first."""
     if measure(text) <= width:
@@ -90,6 +100,10 @@ def _tail(text: str, width: int) -> str:
     return text
 
 
+_Part = tuple[int, int, str, Ink, bool]
+"""Columns from and to (exclusive), text, ink, and whether it is an age."""
+
+
 class Line:
     """One row being put together. Where texts meet, the one that starts further right wins."""
 
@@ -99,23 +113,23 @@ class Line:
         self.width = max(0, width)
         self.signs = signs
         self.ground = ground
-        self._parts: list[tuple[int, int, str, Ink, bool]] = []
+        self._parts: list[_Part] = []
 
     def put(self, column: int, text: str, ink: Ink = TEXT, *, to: int | None = None, age: bool = False) -> int:
         """Place `text` at `column`, cut at `to` (exclusive). Returns the column after it."""
         limit = self.width if to is None else min(to, self.width)
-        text = cut(self.signs.words(text), limit - column, self.signs.dots)
+        text, size = _fitted(self.signs.words(text), limit - column, self.signs.dots)
         if not text or column < 0:
             return column
-        end = column + measure(text)
+        end = column + size
         self._parts.append((column, end, text, ink, age))
         return end
 
     def right(self, edge: int, text: str, ink: Ink = TEXT, *, start: int = 0, age: bool = False) -> int:
         """Place `text` so that it ends before `edge`, not left of `start`. Returns its first column."""
         edge = min(edge, self.width)
-        text = cut(self.signs.words(text), edge - start, self.signs.dots)
-        column = edge - measure(text)
+        text, size = _fitted(self.signs.words(text), edge - start, self.signs.dots)
+        column = edge - size
         if text:
             self._parts.append((column, edge, text, ink, age))
         return column
@@ -144,30 +158,36 @@ class Line:
         return column
 
     def build(self) -> Row:
-        """The row, exactly `width` cells wide."""
-        parts = sorted(self._parts, key=_start)
-        row: list[Span] = []
-        cursor = 0
-        for index, (start, end, text, ink, age) in enumerate(parts):
-            if index + 1 < len(parts) and parts[index + 1][0] < end:
-                end = max(start, parts[index + 1][0])
-                text = _pad(_head(text, end - start), end - start)
-            if start > cursor:
-                self._blank(row, start - cursor)
-            if end > start:
-                _append(row, Span(text, ink, age))
-            cursor = max(cursor, end)
-        if cursor < self.width:
-            self._blank(row, self.width - cursor)
-        return tuple(row)
+        """The row, exactly `width` cells wide. Equal lines give the same row, so that what did not change is found."""
+        return _built(tuple(self._parts), self.width, self.ground)
 
-    def _blank(self, row: list[Span], width: int) -> None:
-        """Blank cells, in the ink before them where that looks the same: each run of one ink costs 40 bytes."""
-        before = row[-1] if row else None
-        if before is not None and not before.age and _blank_alike(before.ink, self.ground):
-            row[-1] = Span(before.text + " " * width, before.ink)
-        else:
-            row.append(Span(" " * width, self.ground))
+
+@lru_cache(maxsize=_BUILT)
+def _built(given: tuple[_Part, ...], width: int, ground: Ink) -> Row:
+    parts = sorted(given, key=_start)
+    row: list[Span] = []
+    cursor = 0
+    for index, (start, end, text, ink, age) in enumerate(parts):
+        if index + 1 < len(parts) and parts[index + 1][0] < end:
+            end = max(start, parts[index + 1][0])
+            text = _pad(_head(text, end - start), end - start)
+        if start > cursor:
+            _blank(row, start - cursor, ground)
+        if end > start:
+            _append(row, Span(text, ink, age))
+        cursor = max(cursor, end)
+    if cursor < width:
+        _blank(row, width - cursor, ground)
+    return tuple(row)
+
+
+def _blank(row: list[Span], width: int, ground: Ink) -> None:
+    """Blank cells, in the ink before them where that looks the same: each run of one ink costs 40 bytes."""
+    before = row[-1] if row else None
+    if before is not None and not before.age and _blank_alike(before.ink, ground):
+        row[-1] = Span(before.text + " " * width, before.ink)
+    else:
+        row.append(Span(" " * width, ground))
 
 
 def _append(row: list[Span], span: Span) -> None:
@@ -183,7 +203,7 @@ def _blank_alike(ink: Ink, ground: Ink) -> bool:
     return ink.bg == ground.bg and ink.fg in _QUIET and not ink.underline and not ink.key
 
 
-def _start(part: tuple[int, int, str, Ink, bool]) -> int:
+def _start(part: _Part) -> int:
     return part[0]
 
 

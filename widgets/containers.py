@@ -8,11 +8,11 @@ from fnmatch import fnmatchcase
 from console.readings.containers import Container, Containers, ContainerState
 from console.readings.quality import Reading
 from widgets import format as fmt
-from widgets.ages import AgeMark, mark, oldest, shown
+from widgets.ages import AgeMark, mark, oldest, pulse, shown
 from widgets.cells import Line, cut_middle
 from widgets.glance import Glance
 from widgets.ink import BRIGHT, DIM, LOOK, TEXT, Ink, Row
-from widgets.pane import Pane, beat
+from widgets.pane import Pane
 from widgets.sheet import Sheet, Title
 
 RANK_DOWN = "rank is down"
@@ -39,8 +39,8 @@ class ContainersPane(Pane):
     def slice(self, glance: Glance) -> tuple[object, ...]:
         """See `Drawn.slice`."""
         lane = glance.lane
-        readings = tuple(view.containers for rank in lane.ranks if (view := glance.host(rank.host)) is not None)
-        return readings, lane.ranks, lane.lane, glance.wall // 1, beat(glance.now)
+        readings = tuple(reading for _, reading in _readings(glance))
+        return readings, lane.ranks, lane.lane, glance.wall // 1, pulse(glance.now, *readings)
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `rows`."""

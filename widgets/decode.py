@@ -7,11 +7,11 @@ import math
 from console.readings.health import LaneState
 from console.snapshot import LaneView
 from widgets import format as fmt
-from widgets.ages import mark, shown
+from widgets.ages import mark, pulse, shown
 from widgets.cells import Line, measure
 from widgets.glance import Glance
 from widgets.ink import BOLD, DIM, TEXT, Ink, Row
-from widgets.pane import Pane, beat
+from widgets.pane import Pane
 from widgets.plot import plot, resample, top_of
 from widgets.sheet import Sheet, Title, section
 
@@ -29,9 +29,8 @@ class DecodePane(Pane):
     def slice(self, glance: Glance) -> tuple[object, ...]:
         """See `Drawn.slice`."""
         lane = glance.lane
-        return (
-            lane.throughput, lane.history, lane.usual_decode, lane.last_decode, lane.verdict.state, beat(glance.now)
-        )  # fmt: skip
+        seen = lane.throughput, lane.history, lane.usual_decode, lane.last_decode, lane.verdict.state
+        return *seen, pulse(glance.now, lane.throughput)
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `rows`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from console.snapshot import Severity
+from console.snapshot import SEVERITY_WORDS, Severity
 
 
 class Ink(NamedTuple):
@@ -52,7 +52,7 @@ CHIP_INFO = Ink("background", "info", bold=True, key=True)
 CHIP_LOOK = Ink("background", "look", bold=True)
 CHIP_ACT = Ink("background", "act", bold=True)
 
-WORDS = {Severity.NORMAL: "", Severity.INFO: "INFO", Severity.LOOK: "LOOK", Severity.ACT: "CRIT"}
+WORDS = SEVERITY_WORDS
 """The word that goes with each colour."""
 
 _BY_SEVERITY = {Severity.NORMAL: BOLD, Severity.INFO: INFO, Severity.LOOK: LOOK, Severity.ACT: ACT}

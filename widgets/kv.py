@@ -6,13 +6,13 @@ from console.readings.quality import Basis
 from console.readings.throughput import KvPool, Percentiles, Speculation, Throughput
 from console.snapshot import LaneView
 from widgets import format as fmt
-from widgets.ages import mark, shown
+from widgets.ages import mark, pulse, shown
 from widgets.bar import Parts, bar
 from widgets.cells import Line
 from widgets.decode import WIDE_HISTORY, axis
 from widgets.glance import Glance
 from widgets.ink import BOLD, BRIGHT, DIM, TEXT, Ink, Row
-from widgets.pane import Pane, beat
+from widgets.pane import Pane
 from widgets.plot import plot, resample
 from widgets.sheet import Sheet, Title, section
 
@@ -33,7 +33,7 @@ class KvPane(Pane):
         """See `Drawn.slice`."""
         lane = glance.lane
         history = lane.history if glance.wide else ()
-        return lane.throughput, lane.pools, history, lane.lights.scrape.detail, beat(glance.now)
+        return lane.throughput, lane.pools, history, lane.lights.scrape.detail, pulse(glance.now, lane.throughput)
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `rows`."""

@@ -10,10 +10,10 @@ from console.readings.quality import Quality, Reading
 from console.readings.throughput import ScrapeVerdict
 from console.snapshot import LaneView
 from widgets import format as fmt
-from widgets.ages import AgeMark, mark, oldest, shown
+from widgets.ages import AgeMark, mark, oldest, pulse, shown
 from widgets.glance import Glance
 from widgets.ink import BOLD, BRIGHT, DIM, INFO, LOOK, TEXT, Ink, Row
-from widgets.pane import Pane, beat
+from widgets.pane import Pane
 from widgets.sheet import Sheet, Title, section
 
 Pieces = tuple[tuple[str, Ink], ...]
@@ -39,8 +39,9 @@ class LanePane(Pane):
 
     def slice(self, glance: Glance) -> tuple[object, ...]:
         """See `Drawn.slice`."""
-        hosts = tuple(glance.host(rank.host) for rank in glance.lane.ranks)
-        return glance.lane, hosts, glance.wall // 1, beat(glance.now)
+        lane, containers = glance.lane, _container_readings(glance)
+        up, held = _up(glance), fmt.duration(glance.now - lane.state_since)
+        return lane, *containers, up, held, pulse(glance.now, lane.health, lane.throughput, lane.served, *containers)
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `rows`."""
@@ -163,17 +164,21 @@ def _boot(sheet: Sheet, glance: Glance) -> None:
     lane = glance.lane
     line = sheet.line()
     line.put(sheet.left, "boot", DIM)
-    started = lane.lights.process.started_at
     if lane.lights.process.running == 0:
         up: Pieces = (("not running", DIM),)
-    elif started is None:
+    elif lane.lights.process.started_at is None:
         up = (("start unknown", DIM),)
     else:
-        up = (("up", DIM), (fmt.duration(glance.wall - started), TEXT))
+        up = (("up", DIM), (_up(glance), TEXT))
     after = line.words(sheet.left + 10, *up, to=sheet.right)
     usual = lane.lane.usual_boot_s
     words = (("usual", DIM), (fmt.duration(usual), TEXT)) if usual else (("usual not known", DIM), ("", DIM))
     line.words(after + 2, *words, to=sheet.right)
+
+
+def _up(glance: Glance) -> str:
+    started = glance.lane.lights.process.started_at
+    return fmt.duration(None if started is None else glance.wall - started)
 
 
 def _state(sheet: Sheet, glance: Glance) -> None:

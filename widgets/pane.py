@@ -5,26 +5,27 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rich.segment import Segment
+from textual.color import Color
 from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
+from widgets.ages import AGE_REPAINT
 from widgets.cells import Line, blank
 from widgets.glance import Glance
 from widgets.ink import LOOK, Row
 from widgets.repaint import changed
 from widgets.theme import Palette, palette_for
 
-AGE_REPAINT = 2.0
-"""Seconds between paints of ages that stay under one second: all of a pane at once, so that they agree."""
-
+_NO_GROUND = Color(0, 0, 0)
+"""For filters, which ask for what lies below: every cell of a row has a ground of its own."""
 
 BEAT = 0.5
-"""Seconds between two drawings of a pane in which nothing but ages can have changed."""
+"""Seconds between two drawings of a table in which nothing but ages can have changed."""
 
 
 def beat(now: float) -> int:
-    """Changes every half second; part of the slice of a pane that shows ages."""
+    """Changes every half second; part of the slice of a table with more ages than are looked at each tick."""
     return int(now / BEAT)
 
 
@@ -40,7 +41,7 @@ class Drawn(Widget, can_focus=False):
         self._slice: tuple[object, ...] = ()
         self._rows: tuple[Row, ...] = ()
         self._painted: list[Row] = []
-        self._ages_painted = 0.0
+        self._ages_painted = 0
         self._strips: dict[int, tuple[Palette, Row, Strip]] = {}
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
@@ -73,14 +74,13 @@ class Drawn(Widget, can_focus=False):
         self._rows = rows
         if whole:
             self._painted = list(rows)
-            self._ages_painted = glance.now
+            self._ages_painted = int(glance.now / AGE_REPAINT)
             self.refresh()
             return len(rows)
         regions: list[Region] = []
         count = 0
-        due = not 0 <= glance.now - self._ages_painted < AGE_REPAINT
-        if due:
-            self._ages_painted = glance.now
+        at = int(glance.now / AGE_REPAINT)
+        due, self._ages_painted = at != self._ages_painted, at
         for y, row in enumerate(rows):
             if ranges := changed(self._painted[y], row, ages_due=due):
                 count += 1
@@ -129,6 +129,13 @@ class Drawn(Widget, can_focus=False):
         strip = Strip([Segment(text, palette.style(ink)) for text, ink, _ in row], self.size.width)
         self._strips[y] = (palette, row, strip)
         return strip
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Rows as they are drawn: a pane has no border, padding or opacity that Textual would have to add."""
+        strips = [self.render_line(y) for y in crop.line_range]
+        for line_filter in self.get_line_filters():
+            strips = [strip.apply_filter(line_filter, _NO_GROUND) for strip in strips]
+        return strips if crop.column_span == (0, self.size.width) else [s.crop(*crop.column_span) for s in strips]
 
 
 class Pane(Drawn):

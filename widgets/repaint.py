@@ -16,15 +16,32 @@ def changed(old: Row, new: Row, *, ages_due: bool = True) -> list[tuple[int, int
 
     An age that stays under one second is no change unless `ages_due`.
     """
-    if old == new:
+    if old is new:
         return []
-    before, after = _cells(old), _cells(new)
+    start, left, right = _differing(old, new)
+    before, after = _cells(left), _cells(right)
     if len(before) != len(after):
-        return [(0, max(len(before), len(after)))]
-    differing = [i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b]
+        return [(start, max(_width(old), _width(new)))]
+    columns = [start + i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b]
     if not ages_due:
-        differing = [i for i in differing if not (before[i][2] and after[i][2])]
-    return _join(differing)
+        columns = [i for i in columns if not (before[i - start][2] and after[i - start][2])]
+    return _join(columns)
+
+
+def _differing(old: Row, new: Row) -> tuple[int, Row, Row]:
+    """The column after the spans that both rows begin with, and what is left without those that both end with."""
+    shorter = min(len(old), len(new))
+    first = 0
+    while first < shorter and old[first] == new[first]:
+        first += 1
+    last = 0
+    while last < shorter - first and old[-1 - last] == new[-1 - last]:
+        last += 1
+    return _width(old[:first]), old[first : len(old) - last], new[first : len(new) - last]
+
+
+def _width(row: Row) -> int:
+    return sum(measure(text) for text, _, _ in row)
 
 
 def _cells(row: Row) -> list[_Cell]:

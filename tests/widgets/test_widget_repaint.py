@@ -11,6 +11,7 @@ from rich.style import Style
 from textual.app import App, ComposeResult
 from textual.geometry import Region
 
+from widgets.ages import AGE_REPAINT
 from widgets.bars import AlarmBar, HeaderBar, KeyBar, LampsBar, NextBar, RailBar
 from widgets.containers import ContainersPane
 from widgets.decode import DecodePane
@@ -22,7 +23,7 @@ from widgets.kv import KvPane
 from widgets.lane import LanePane
 from widgets.log import LogPane
 from widgets.nodes import NodesPane
-from widgets.pane import AGE_REPAINT, Drawn
+from widgets.pane import Drawn
 from widgets.repaint import changed
 from widgets.rowcopies import RowsPane
 from widgets.theme import COLOURS, DEFAULT_THEME, PLAIN_THEME, THEMES, AttributesOnly, palette_for, register_themes
