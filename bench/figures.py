@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import sys
@@ -92,4 +93,4 @@ def _cpu() -> str:
 def quantile(values: Sequence[float], share: float) -> float:
     """The value below which `share` of them lie (nearest rank)."""
     ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, max(0, round(share * len(ordered) + 0.5) - 1))]
+    return ordered[max(1, math.ceil(share * len(ordered))) - 1]
