@@ -17,6 +17,8 @@ FREE_ALARM_GIB = 4.0
 AVAILABLE_ALARM = 0.02
 """Share of MemTotal still available below which a node without unified memory is critical."""
 DRIFT_ALARM_S = 2.0
+FIRST_SECONDS = 15.0
+"""Seconds in which a lane that was not read yet is no alarm: reaching a host may take as long."""
 PRESSURE_ALARM = 10.0
 """Percent of the last 10 s in which every task waited for memory."""
 
@@ -68,6 +70,10 @@ def host_alarms(snapshot: Snapshot, host: HostView) -> Iterator[Alarm]:
     elif host.memory.quality(snapshot.now) is Quality.STALE or host.memory.error:
         why = host.memory.error or f"no reading for {fmt.age(host.memory.age(snapshot.now))}"
         yield Alarm(f"stale:{host.name}", Severity.LOOK, host.name, f"memory {why}", "")
+    for gpu in host.gpus.current(snapshot.now) or ():
+        if gpu.faults:
+            text = f"GPU {gpu.index}: {', '.join(gpu.faults)}"
+            yield Alarm(f"gpufault:{host.name}:{gpu.index}", Severity.ACT, host.name, text, "")
     if host.gpus.error:
         yield Alarm(f"gpu:{host.name}", Severity.LOOK, host.name, host.gpus.error, "")
     if host.drift is not None and abs(host.drift) > DRIFT_ALARM_S:
@@ -82,7 +88,8 @@ def host_alarms(snapshot: Snapshot, host: HostView) -> Iterator[Alarm]:
 def memory_alarms(host: str, memory: Memory, unified: bool, free_threshold: float) -> Iterator[Alarm]:
     """On unified memory MemFree decides; elsewhere MemAvailable does."""
     if unified and memory.allocatable < free_threshold:
-        text = f"free {fmt.gib(memory.free)} of {fmt.gib(memory.total)} GiB, {fmt.gib(memory.cached)} cached"
+        what = "free huge pages" if memory.hugetlb_total else "free"
+        text = f"{what} {fmt.gib(memory.allocatable)} of {fmt.gib(memory.total)} GiB, {fmt.gib(memory.cached)} cached"
         yield Alarm(f"memory:{host}", Severity.ACT, host, text, "stop copy or drop cache")
     elif memory.available is not None and memory.available < AVAILABLE_ALARM * memory.total:
         text = f"available {fmt.gib(memory.available)} of {fmt.gib(memory.total)} GiB"
@@ -125,7 +132,7 @@ def lane_alarms(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
 
 
 def _first_seconds(snapshot: Snapshot, lane: LaneView) -> bool:
-    """True while nothing was read yet at all: unknown because young, not because something is wrong."""
-    never = lane.health.taken_mono is None and lane.throughput.taken_mono is None
-    young = snapshot.now - lane.state_since < 3 * lane.lane.health_every
-    return lane.verdict.state is LaneState.UNKNOWN and never and young and not lane.health.error
+    """True while health was never answered yet: unknown because young, not because something is wrong."""
+    never = lane.health.taken_mono is None and not lane.health.error and lane.health.down_since is None
+    young = snapshot.now - lane.state_since < FIRST_SECONDS
+    return lane.verdict.state is LaneState.UNKNOWN and never and young

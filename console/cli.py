@@ -15,7 +15,7 @@ from cyclopts import App, CycloptsError, Parameter
 from console import __version__
 from console.fleet.inventory import FleetError, default_path, load
 from console.fleet.recipe import apply_recipes
-from console.headless import EXIT_GOOD, EXIT_USAGE
+from console.headless import EXIT_GOOD, EXIT_NEEDS_OPERATOR, EXIT_USAGE
 
 if TYPE_CHECKING:
     from console.snapshot import Source
@@ -47,6 +47,7 @@ class UsageError(Exception):
 def run(arguments: Sequence[str]) -> int:
     """Carry out one command line and return its exit code; every expected error is one clear message on stderr."""
     from console.inspection.arguments import InspectError
+    from console.rehearsal.play import RehearsalError
     from console.rehearsal.scenario import ScenarioError
 
     try:
@@ -56,6 +57,9 @@ def run(arguments: Sequence[str]) -> int:
     except (FleetError, UsageError, InspectError, ScenarioError) as error:
         print(f"laneswap: {error}", file=sys.stderr)
         return EXIT_USAGE
+    except RehearsalError as error:
+        print(f"laneswap: {error}", file=sys.stderr)
+        return EXIT_NEEDS_OPERATOR
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

@@ -15,6 +15,8 @@ from console.readings.health import HttpAnswer
 from console.readings.quality import Reading
 from console.snapshot import HostView, LaneView, Snapshot
 
+CONSOLE_CLOCK = frozenset({"started", "frozen_since", "prefill_since"})
+"""Fields in the console's own monotonic time: they mean nothing outside this process."""
 SCHEMA = 1
 """Grows when a key changes its meaning or goes away; new keys do not change it."""
 
@@ -125,7 +127,9 @@ def plain(value: Any) -> Any:
             "detail": value.detail or None,
         }
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        return {
+            field.name: plain(getattr(value, field.name)) for field in fields(value) if field.name not in CONSOLE_CLOCK
+        }
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

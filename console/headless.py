@@ -17,7 +17,7 @@ from console.lamps import lamps
 from console.readings.health import LaneState
 from console.readings.link import LinkStatus
 from console.readings.quality import Reading
-from console.snapshot import HostView, LaneView, Severity, Snapshot, Source
+from console.snapshot import SEVERITY_WORDS, HostView, LaneView, Severity, Snapshot, Source
 
 EXIT_GOOD = 0
 EXIT_NEEDS_OPERATOR = 1
@@ -130,7 +130,7 @@ def text_lines(snapshot: Snapshot) -> list[str]:
             lines.append(f"  {lamp.title:<9} {words}")
     lines += [_host_line(snapshot, host) for host in snapshot.hosts]
     found = alarms(snapshot)
-    lines += [f"{alarm.severity.upper():<5} {alarm.subject}: {alarm.text}" for alarm in found] or ["no alarms"]
+    lines += [f"{SEVERITY_WORDS[alarm.severity]:<5} {alarm.subject}: {alarm.text}" for alarm in found] or ["no alarms"]
     return lines
 
 
@@ -140,8 +140,11 @@ def _host_line(snapshot: Snapshot, host: HostView) -> str:
     quality = host.memory.quality(snapshot.now)
     if memory is None:
         return f"host {host.name}: {quality} {host.link.error or host.memory.error} (last reading {age} ago)"
-    free, total = fmt.gib(memory.free), fmt.gib(memory.total)
+    if memory.device_memory:
+        named = ((f"node {node.node}" if node.cpus else "HBM", node) for node in memory.numa)
+        pools = ", ".join(f"{name} free {fmt.gib(node.free)} of {fmt.gib(node.total)}" for name, node in named)
+        return f"host {host.name}: {pools} GiB, {quality} {age}"
     return (
-        f"host {host.name}: free {free} of {total} GiB, available {fmt.gib(memory.available)}, "
-        f"cache {fmt.gib(memory.cached)}, {quality} {age}"
+        f"host {host.name}: free {fmt.gib(memory.free)} of {fmt.gib(memory.total)} GiB, "
+        f"available {fmt.gib(memory.available)}, cache {fmt.gib(memory.cached)}, {quality} {age}"
     )

@@ -102,6 +102,10 @@ class Severity(StrEnum):
     ACT = "act"
 
 
+SEVERITY_WORDS = {Severity.NORMAL: "", Severity.INFO: "INFO", Severity.LOOK: "LOOK", Severity.ACT: "CRIT"}
+"""The word that stands for each severity, on screen and in text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """Something that happened; all texts are safe."""

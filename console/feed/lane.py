@@ -7,6 +7,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Coroutine, Mapping
+from dataclasses import replace
 from operator import is_
 from typing import Any
 
@@ -20,6 +21,7 @@ from console.readings.containers import Container, Containers, ContainerState, s
 from console.readings.health import (
     HttpAnswer,
     HttpLight,
+    HttpVerdict,
     LaneState,
     LaneVerdict,
     Lights,
@@ -49,7 +51,12 @@ SLOW_HEALTH_LIMIT_S = 25.0
 FAST_HEALTH_LIMIT_S = 5.0
 IN_THREAD_BYTES = 256 * 1024
 """Bodies over this size are parsed in a thread, so that keys and repaints never wait for one."""
+PROBE_LATE_S = 5.0
+"""A health probe that waits for longer is shown as late: a healthy SGLang takes a little over one second."""
 REACHABLE_CHECK_S = 0.1
+NO_CONTAINER = "no container"
+ON_HOST = "on the host"
+"""The rank runs outside containers: there is none to look for."""
 JUDGE_EVERY_S = 1.0
 """Longest time between two judgements: what was read also ages."""
 USUAL_AFTER = 60
@@ -238,16 +245,19 @@ class LaneFeed:
         self._verdict = verdict
 
     def _rank(self, number: int, host: str, now: float) -> RankView:
+        if self.lane.runs_in == "host" or self._hosts[host].docker is None:
+            return RankView(number, host, None, ON_HOST, "")
         reading: Reading[Containers] = self._hosts[host].view_containers()
         docker = reading.current(now)
         if docker is None or docker.problem:
             return RankView(number, host, None, "unknown", "")
         container = serving_container(docker.items, self.lane.port, self.lane.containers)
         if container is None:
-            return RankView(number, host, None, "no container", "")
+            return RankView(number, host, None, NO_CONTAINER, "")
         return RankView(number, host, container, rank_word(container), container.revision)
 
     def _process_light(self, ranks: tuple[RankView, ...]) -> ProcessLight:
+        ranks = tuple(rank for rank in ranks if rank.word != ON_HOST)
         held = [(rank, rank.container) for rank in ranks if rank.container is not None]
         running = [rank for rank, item in held if item.state is ContainerState.RUNNING]
         dead = [
@@ -255,8 +265,9 @@ class LaneFeed:
             for rank, item in held
             if item.state not in (ContainerState.RUNNING, ContainerState.PAUSED)
         ]
-        dead += [f"{rank.host} no container" for rank in ranks if rank.word == "no container"]
-        head = ranks[0].container if ranks[0].host == self.lane.head else None
+        named = f" named {self.lane.containers}" if self.lane.containers else f" on port {self.lane.port}"
+        dead += [f"{rank.host} no container{named}" for rank in ranks if rank.word == NO_CONTAINER]
+        head = next((rank.container for rank in ranks if rank.host == self.lane.head), None)
         return ProcessLight(
             expected=len(ranks),
             running=len(running),
@@ -304,10 +315,18 @@ class LaneFeed:
         )
         return Lights(
             process=process,
-            http=http,
+            http=self._while_waiting(http, now),
             scrape=ScrapeLight(newest.verdict, newest.detail, len(newest.samples)) if newest else ScrapeLight(),
             progress=self._progress_light,
         )
+
+    def _while_waiting(self, http: HttpLight, now: float) -> HttpLight:
+        """A probe that is not answered yet says more than the 200 before it."""
+        waited = 0.0 if self._probing_since is None else now - self._probing_since
+        if waited < PROBE_LATE_S or http.verdict is not HttpVerdict.OK:
+            return http
+        late = f"no answer for {waited:.0f} s"
+        return replace(http, verdict=HttpVerdict.TIMEOUT, status=None, misses=http.misses + 1, detail=late)
 
     def container_on(self, host: str) -> Container | None:
         """The container of this lane on `host`, as last read."""
@@ -316,9 +335,9 @@ class LaneFeed:
 
 
 def rank_word(container: Container) -> str:
-    """`serving`, `exited 137`, `paused`...: one word and the exit code for a rank's cell."""
+    """`up`, `exited 137`, `paused`...: one word and the exit code for a rank's cell."""
     if container.state is ContainerState.RUNNING:
-        return "serving"
+        return "up"
     code = f" {container.exit_code}" if container.exit_code is not None else ""
     return container.state + (code if container.state in (ContainerState.EXITED, ContainerState.DEAD) else "")
 

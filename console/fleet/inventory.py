@@ -73,6 +73,8 @@ class Lane(_Strict):
     """Empty means: told by the series present."""
     ranks: tuple[Name, ...] = ()
     via: Literal["ssh", "direct"] = "ssh"
+    runs_in: Literal["docker", "host"] = "docker"
+    """`host`: the engine runs outside containers, so none is looked for."""
     containers: str = ""
     """Glob over container names that belong to this lane; empty means: observed by port and image."""
     consumers: tuple[str, ...] = ()

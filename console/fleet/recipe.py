@@ -23,6 +23,8 @@ class Reads(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     engine: Literal["", "sglang", "vllm", "llamacpp"] = ""
+    runs_in: Literal["docker", "host"] = "docker"
+    """`host`: the engine runs outside containers, so none is looked for."""
     containers: str = ""
     """Glob over container names; empty means: observed by the port they own."""
     health_path: str = "/health"
@@ -80,8 +82,15 @@ def _parse(text: str, source: str) -> Recipe:
 
 def apply_recipes(fleet: Fleet, beside: Path | None = None) -> Fleet:
     """The fleet with every key that the operator left out filled from the lane's recipe. Raises FleetError."""
-    lanes = {name: _fill(lane, load_recipe(lane.recipe, beside)) for name, lane in fleet.lanes.items()}
+    lanes = {name: _fill(lane, _recipe_of(name, lane, beside)) for name, lane in fleet.lanes.items()}
     return fleet.model_copy(update={"lanes": lanes})
+
+
+def _recipe_of(name: str, lane: Lane, beside: Path | None) -> Recipe:
+    try:
+        return load_recipe(lane.recipe, beside)
+    except FleetError as error:
+        raise FleetError(f"lanes.{name}.recipe: {error.file}", list(error.problems)) from error
 
 
 def _fill(lane: Lane, recipe: Recipe) -> Lane:

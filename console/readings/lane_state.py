@@ -290,7 +290,8 @@ class _Judge:
         again = "; its counters started again: the engine was restarted" if progress.restarted else ""
         if progress.prefill_only:
             return self._say(LaneState.BUSY, f"prefill moves{self._for()}, no token comes out yet{late}{again}")
-        unread = f"; containers unread on {len(self.process.unknown)} hosts" if self.process.unknown else ""
+        hosts = len(self.process.unknown)
+        unread = f"; containers unread on {hosts} host{'s' if hosts > 1 else ''}" if hosts else ""
         stood = progress.frozen_for or 0.0
         last = f"the last step was {stood:.0f} s ago" if stood >= QUIET_S else "tokens flow"
         return self._say(LaneState.SERVING, f"{last}{late}{again}{unread}")

@@ -60,7 +60,7 @@ async def test_the_true_rate_and_pool_of_a_serving_lane(watched: Watched) -> Non
     assert lane["lamps"]["serving"]["word"].endswith("tok/s") and lane["lamps"]["serving"]["severity"] == "normal"
     assert lane["lamps"]["revision"]["word"] == "1bae0e1"
     assert lane["served"]["value"] == "deepseek-v4.1-flash"
-    assert [rank["word"] for rank in lane["ranks"]] == ["serving"] * 4
+    assert [rank["word"] for rank in lane["ranks"]] == ["up"] * 4
 
 
 async def test_every_value_of_a_well_fleet_is_dated_and_current(watched: Watched) -> None:

@@ -72,7 +72,10 @@ class Watched:
     async def serving(self) -> dict[str, Any]:
         """Wait until the lane serves and nothing is said against it."""
         await self.until(lambda said: not said["alarms"], "no alarm")
-        return await self.until_lane(lambda lane: lane["state"] == "serving", "the lane serves")
+        # A probe sent while the engine was silent hangs on for its own limit.
+        return await self.until_lane(
+            lambda lane: lane["state"] == "serving" and lane["lights"]["http"]["verdict"] == "ok", "the lane serves"
+        )
 
 
 @asynccontextmanager
