@@ -62,7 +62,7 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         return sheet.done()
     if any(is_station(node.view) for node in nodes if node.lane is glance.lane):
         if 2 * len(nodes) > sheet.room:
-            nodes = _worst_first(nodes, glance.now)
+            nodes = [node for _, node in _ranked(nodes, glance.now)]
         return station_rows(sheet, [(node.view, node.threshold) for node in nodes])
     return _standard(sheet, nodes)
 
@@ -119,7 +119,7 @@ def _standard(sheet: Sheet, nodes: list[Node]) -> tuple[Row, ...]:
         if wide:
             history_line(first, second, grid, node.view, glance)
     if hidden:
-        _hidden(sheet, hidden, glance)
+        _hidden(sheet, hidden)
     elif wide and sheet.left_over:
         _fleet(sheet, nodes)
     done = sheet.done()
@@ -130,22 +130,24 @@ def _standard(sheet: Sheet, nodes: list[Node]) -> tuple[Row, ...]:
     return (head.build(), *done[1:])
 
 
-def _worst_first(nodes: list[Node], now: float) -> list[Node]:
-    return sorted(nodes, key=lambda node: -_badness(node, now))
+def _ranked(nodes: list[Node], now: float) -> list[tuple[int, Node]]:
+    """Worst first, else in order."""
+    return sorted(((_badness(node, now), node) for node in nodes), key=lambda pair: -pair[0])
 
 
-def _fit(nodes: list[Node], room: int, glance: Glance) -> tuple[list[Node], list[Node]]:
-    """Nodes that are shown, and those that are not: in order while all fit, else worst first."""
+def _fit(nodes: list[Node], room: int, glance: Glance) -> tuple[list[Node], list[int]]:
+    """Nodes that are shown, in order while all fit, else worst first; and how bad each of those is that are not."""
     if len(nodes) <= room:
         return nodes, []
-    ordered = _worst_first(nodes, glance.now)
+    ranked = _ranked(nodes, glance.now)
     room = max(1, room - 1)
-    skip = min(glance.scrolled(1), len(ordered) - room)
-    return ordered[skip : skip + room], ordered[:skip] + ordered[skip + room :]
+    skip = min(glance.scrolled(1), len(ranked) - room)
+    badness = [bad for bad, _ in ranked]
+    return [node for _, node in ranked[skip : skip + room]], badness[:skip] + badness[skip + room :]
 
 
-def _hidden(sheet: Sheet, hidden: list[Node], glance: Glance) -> None:
-    bad = sum(1 for node in hidden if _badness(node, glance.now))
+def _hidden(sheet: Sheet, hidden: list[int]) -> None:
+    bad = sum(1 for badness in hidden if badness)
     line = sheet.line()
     after = line.put(sheet.left, f"{len(hidden)} more, worst first:", DIM, to=sheet.right)
     text, ink = (f"{bad} not in order", LOOK) if bad else ("all of them in order", DIM)
