@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bed import session
+from bed import cgroups, session
 from bed.client import Bed
 from bed.system import BedError, wait_for
 
@@ -99,5 +99,5 @@ def traces(run: dict[str, Any]) -> list[str]:
     inits = [f"/proc/{host['init']}" for host in run["hosts"]]
     namespaces = [f"/run/netns/{host['netns']}" for host in run["hosts"]]
     links = [f"/sys/class/net/lsb{run['identifier']}"]
-    groups = [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/laneswap-lsb{run['identifier']}*")]
+    groups = [str(path) for host in run["hosts"] for path in cgroups.folders(f"laneswap-{host['netns']}")]
     return [path for path in (*inits, *namespaces, *links, *groups, run["folder"]) if Path(path).exists()]

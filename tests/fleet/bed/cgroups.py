@@ -41,9 +41,10 @@ def processes(name: str) -> set[int]:
     """Pids of all processes in the host's groups."""
     found: set[int] = set()
     for folder in folders(name):
-        for listing in folder.rglob("cgroup.procs") if folder.is_dir() else ():
+        # os.walk passes over groups that vanish meanwhile: systemd in the host may still be removing some.
+        for inside, _, _ in os.walk(folder):
             with contextlib.suppress(OSError):
-                found.update(int(word) for word in listing.read_text().split())
+                found.update(int(word) for word in Path(inside, "cgroup.procs").read_text().split())
     return found - {0}
 
 
@@ -59,9 +60,8 @@ def remove(name: str) -> None:
 
 
 def _remove_tree(folder: Path) -> None:
-    for path in sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True):
-        path.rmdir()
-    try:
-        folder.rmdir()
-    except OSError as error:
-        raise BedError(f"cgroup {folder}", str(error)) from error
+    for inside, _, _ in os.walk(folder, topdown=False):
+        try:
+            Path(inside).rmdir()
+        except OSError as error:
+            raise BedError(f"cgroup {inside}", str(error)) from error
