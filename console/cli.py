@@ -16,6 +16,7 @@ from console import __version__
 from console.fleet.inventory import FleetError, default_path, load
 from console.fleet.recipe import apply_recipes
 from console.headless import EXIT_GOOD, EXIT_NEEDS_OPERATOR, EXIT_USAGE
+from console.sanitize import line
 
 if TYPE_CHECKING:
     from console.snapshot import Source
@@ -50,23 +51,54 @@ def run(arguments: Sequence[str]) -> int:
     from console.rehearsal.play import RehearsalError
     from console.rehearsal.scenario import ScenarioError
 
+    _streams()
     try:
         answer = app(list(arguments), exit_on_error=False, print_error=True)
     except CycloptsError:
         return EXIT_USAGE
     except (FleetError, UsageError, InspectError, ScenarioError) as error:
-        print(f"laneswap: {error}", file=sys.stderr)
+        _complain(error)
         return EXIT_USAGE
     except RehearsalError as error:
-        print(f"laneswap: {error}", file=sys.stderr)
+        _complain(error)
         return EXIT_NEEDS_OPERATOR
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         # The reader went away (`| head`): quiet end, and no second error when stdout is flushed at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_stdout()
         return EXIT_GOOD
+    except OSError as error:  # a full disk behind stdout, or no descriptor left: nothing that a source would raise
+        _give_up_stdout()
+        _complain(error)
+        return EXIT_NEEDS_OPERATOR
     return answer if isinstance(answer, int) else EXIT_GOOD
+
+
+def _streams() -> None:
+    """Closed ones lead nowhere (Python has None for them); a terminal that knows no UTF-8 gets escapes for the rest."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+        elif stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _give_up_stdout() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _complain(error: Exception) -> None:
+    """File names, keys and values stand in it as they were found: safe text before it reaches the terminal."""
+    rows = (line(row) for row in f"laneswap: {error}".split("\n"))
+    print("\n".join(rows), file=sys.stderr)
+
+
+def _seconds(option: str, value: float) -> float:
+    if not value > 0:  # also NaN
+        raise UsageError(f"{option}: more than 0 seconds")
+    return value
 
 
 @app.default
@@ -100,6 +132,7 @@ def rehearse(
     if not 0.1 <= speed <= 1000:
         raise UsageError("--speed: from 0.1 to 1000")
     source = RehearsalSource(load_scenario(scenario), speed)
+    _seconds("--seconds", seconds)
     if not headless:
         return _screen(source, read_only=False, ascii=ascii, theme=theme)
     from console.headless import print_json, print_text, stream
@@ -118,7 +151,7 @@ def status(
     """One reading of everything: lamps, alarms, every value with age and quality."""
     from console.headless import exit_code, once, print_json, print_text
 
-    snapshot = asyncio.run(once(_live_source(fleet), wait))
+    snapshot = asyncio.run(once(_live_source(fleet), _seconds("--wait", wait)))
     if json:
         print_json(snapshot, pretty=True)
     else:
@@ -183,13 +216,13 @@ def _print_answer(answer: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(answer, indent=2, allow_nan=False))
         return
-    for line in _flat(answer):
-        print(line)
+    for row in _flat(answer):
+        print(line(row, len(row) + 1))
 
 
 def _flat(value: Any, prefix: str = "") -> list[str]:
     if isinstance(value, dict):
-        return [line for key, item in value.items() for line in _flat(item, f"{prefix}.{key}" if prefix else str(key))]
+        return [row for key, item in value.items() for row in _flat(item, f"{prefix}.{key}" if prefix else str(key))]
     if isinstance(value, list):
-        return [line for at, item in enumerate(value) for line in _flat(item, f"{prefix}[{at}]")]
+        return [row for at, item in enumerate(value) for row in _flat(item, f"{prefix}[{at}]")]
     return [f"{prefix}: {'-' if value is None else value}"]

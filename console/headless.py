@@ -25,6 +25,8 @@ EXIT_USAGE = 2
 EXIT_UNKNOWN = 3
 
 _POLL_S = 0.1
+LONGEST_S = 365 * 86400.0
+"""A year: what is asked for beyond it means `until a signal`."""
 
 
 @asynccontextmanager
@@ -47,7 +49,7 @@ async def running(source: Source) -> AsyncIterator[asyncio.Event]:
 async def stream(source: Source, seconds: float, emit: Callable[[Snapshot], None], interval: float = 1.0) -> None:
     """Hand a snapshot to `emit` every `interval` seconds, for `seconds`, or until a signal asks to stop."""
     async with running(source) as asked:
-        for _ in range(max(1, round(seconds / interval))):
+        for _ in range(_times(seconds, interval)):
             if await _wait(asked, interval):
                 return
             emit(source.snapshot())
@@ -56,10 +58,14 @@ async def stream(source: Source, seconds: float, emit: Callable[[Snapshot], None
 async def once(source: Source, patience: float) -> Snapshot:
     """One snapshot, as soon as every source has answered or failed, at the latest after `patience` seconds."""
     async with running(source) as asked:
-        for _ in range(max(1, round(patience / _POLL_S))):
+        for _ in range(_times(patience, _POLL_S)):
             if await _wait(asked, _POLL_S) or settled(source.snapshot()):
                 break
         return source.snapshot()
+
+
+def _times(seconds: float, interval: float) -> int:
+    return max(1, round(min(seconds, LONGEST_S) / interval))
 
 
 async def _wait(asked: asyncio.Event, seconds: float) -> bool:

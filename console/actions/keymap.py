@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import tomllib
 from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import platformdirs
 
 from console.actions.catalog import ACTIONS, BY_ID, GUARDED_KEYS, Action, Scope
+from console.fleet.tomlfile import TomlUnreadable, read_toml
 
 _NAMED_KEY = re.compile(
     r"(f([1-9]|1[0-9]|2[0-4])|tab|shift\+tab|enter|space|backspace|delete|insert|home|end|pageup|pagedown|up|down|left"
@@ -44,13 +44,11 @@ def default_keymap_path() -> Path:
 def load_keymap(path: Path) -> dict[str, tuple[str, ...]]:
     """Read and check a keymap file; a file that is not there changes nothing. Raises KeymapError."""
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        raw = read_toml(path)
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise KeymapError(path, [f"cannot be read: {error}"]) from error
-    except tomllib.TOMLDecodeError as error:
-        raise KeymapError(path, [f"not valid TOML: {error}"]) from error
+    except TomlUnreadable as error:
+        raise KeymapError(path, [str(error)]) from error
     return validate_keymap(raw, path)
 
 

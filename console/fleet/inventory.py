@@ -5,8 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -14,7 +13,9 @@ from urllib.parse import urlsplit
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
+from console.fleet.tomlfile import TomlUnreadable, parse_toml, read_toml
 from console.readings.throughput import EngineKind
+from console.sanitize import line
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 """Host and lane names: letters, digits, dot, dash and underscore; they appear in commands and file names."""
@@ -94,6 +95,8 @@ class Lane(_Strict):
         parts = urlsplit(value)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("an http:// or https:// URL with a host, for example http://127.0.0.1:8210")
+        if parts.port == 0 or parts.query or parts.fragment:  # `port` raises for what is no port at all
+            raise ValueError("host, port and perhaps a path; nothing behind them")
         if parts.username or parts.password:
             raise ValueError("no user or password in the URL")
         return value.rstrip("/")
@@ -166,25 +169,25 @@ def default_path() -> Path:
 def load(path: Path) -> Fleet:
     """Read and check a fleet file. Raises FleetError that names file, key and fix."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return build(read_toml(path), path)
     except FileNotFoundError:
         raise FleetError(path, ["no such file; write one, or point at it with -f FILE"]) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise FleetError(path, [f"cannot be read: {error}"]) from error
-    return parse(text, path)
+    except TomlUnreadable as error:
+        raise FleetError(path, [str(error)]) from error
 
 
 def parse(text: str, path: Path | str = "fleet.toml") -> Fleet:
     """Check the text of a fleet file. Raises FleetError."""
     try:
-        raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise FleetError(path, [f"not valid TOML: {error}"]) from error
-    return build(raw, path)
+        return build(parse_toml(text), path)
+    except TomlUnreadable as error:
+        raise FleetError(path, [str(error)]) from error
 
 
 def build(raw: Mapping[str, Any], path: Path | str = "fleet.toml") -> Fleet:
     """Check what a fleet file says, once its text is read. Raises FleetError."""
+    if odd := list(_unsafe(raw)):
+        raise FleetError(path, odd)
     try:
         fleet = Fleet.model_validate(raw)
     except ValidationError as error:
@@ -192,6 +195,22 @@ def build(raw: Mapping[str, Any], path: Path | str = "fleet.toml") -> Fleet:
     if problems := _cross_check(fleet):
         raise FleetError(path, problems)
     return fleet
+
+
+def _unsafe(value: object, where: str = "") -> Iterator[str]:
+    """Keys and texts with control, invisible or direction characters: a fleet file is copied from others, and drawn."""
+    if isinstance(value, str) and line(value, len(value) + 1) != value:
+        yield f"{where}: control or invisible characters in {line(value, 80)!r}; write it in plain text"
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            safe = line(str(key), 80)
+            name = f"{where}.{safe}" if where else safe
+            if safe != key:
+                yield f"{name}: control or invisible characters in this key; write it in plain text"
+            yield from _unsafe(item, name)
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from _unsafe(item, f"{where}[{at}]")
 
 
 def _cross_check(fleet: Fleet) -> list[str]:

@@ -5,14 +5,15 @@ What a recipe says is a default: a key that the operator wrote in fleet.toml win
 
 from __future__ import annotations
 
-import tomllib
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from console.fleet.inventory import Fleet, FleetError, Lane
+from console.fleet.tomlfile import TomlUnreadable, read_toml
 
 _SHIPPED = "console.fleet.recipes"
 
@@ -57,24 +58,22 @@ def load_recipe(name: str, beside: Path | None = None) -> Recipe:
     """A shipped recipe by name, or one's own by path (relative to the fleet file). Raises FleetError."""
     if name in shipped():
         source: str = name + ".toml"
-        text = (resources.files(_SHIPPED) / source).read_text(encoding="utf-8")
-        return _parse(text, source)
+        return _read(resources.files(_SHIPPED) / source, source)
     path = Path(name).expanduser()
     if beside is not None and not path.is_absolute():
         path = beside / path
     if not name.endswith(".toml"):
         raise FleetError(name, [f"no recipe of that name; shipped: {', '.join(shipped())}; or give a path to a .toml"])
-    try:
-        return _parse(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise FleetError(path, [f"recipe cannot be read: {error}"]) from error
+    return _read(path, str(path))
 
 
-def _parse(text: str, source: str) -> Recipe:
+def _read(file: Path | Traversable, source: str) -> Recipe:
     try:
-        return Recipe.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise FleetError(source, [f"not valid TOML: {error}"]) from error
+        return Recipe.model_validate(read_toml(file))
+    except FileNotFoundError as error:
+        raise FleetError(source, [f"recipe cannot be read: {error.strerror}"]) from error
+    except TomlUnreadable as error:
+        raise FleetError(source, [f"recipe {error}"]) from error
     except ValidationError as error:
         problems = [f"{'.'.join(str(p) for p in item['loc'])}: {item['msg']}" for item in error.errors()]
         raise FleetError(source, problems) from error

@@ -18,7 +18,6 @@ with its own clock.
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -28,6 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from console.fleet import inventory
 from console.fleet.inventory import Fleet, Name
+from console.fleet.tomlfile import TomlUnreadable, read_toml
 from console.rehearsal.engine import FAULTS
 
 SHIPPED = resources.files("console.rehearsal") / "scenarios"
@@ -257,14 +257,12 @@ def _merged(name: str | Path, seen: tuple[str, ...] = ()) -> tuple[Path | str, d
     else:
         source, file = SHIPPED / f"{text}.toml", f"{text}.toml"
     try:
-        raw = tomllib.loads(source.read_text(encoding="utf-8"))
+        raw = read_toml(source)
     except FileNotFoundError:
         known = [item.name.removesuffix(".toml") for item in SHIPPED.iterdir() if item.name.endswith(".toml")]
         raise ScenarioError(file, [f"no such scenario{_suggest(text, known)}"]) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(file, [f"cannot be read: {error}"]) from error
-    except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(file, [f"not valid TOML: {error}"]) from error
+    except TomlUnreadable as error:
+        raise ScenarioError(file, [str(error)]) from error
     base = raw.get("extends")
     if base is None:
         return file, raw

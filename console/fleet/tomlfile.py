@@ -1,0 +1,44 @@
+"""Reads a TOML file that may be anything: too large, too deep, endless, not text. One kind of error for all of it."""
+
+from __future__ import annotations
+
+import io
+import tomllib
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+MOST_BYTES = 4 << 20
+"""A fleet of hundreds of hosts takes 50 KB; a device file never ends."""
+
+
+class TomlUnreadable(Exception):
+    """Why a file cannot be used, in words; the caller names the file."""
+
+
+def read_toml(source: Path | Traversable) -> dict[str, Any]:
+    """The tables of a file. Raises FileNotFoundError, or TomlUnreadable for all else that can be wrong with it."""
+    try:
+        with source.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:
+        raise TomlUnreadable(f"cannot be read: {error}") from error
+    if len(data) > MOST_BYTES:
+        raise TomlUnreadable(f"cannot be read: larger than {MOST_BYTES >> 20} MiB")
+    try:
+        text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig").read()
+    except UnicodeDecodeError as error:
+        raise TomlUnreadable(f"cannot be read: {error}") from error
+    return parse_toml(text)
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """The tables of a text. Raises TomlUnreadable."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        raise TomlUnreadable("not valid TOML: nested too deeply") from error
+    except ValueError as error:  # tomllib's own, and those of int() and datetime inside it
+        raise TomlUnreadable(f"not valid TOML: {error}") from error
