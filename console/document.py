@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from console import __version__
 from console.alarms import alarms
+from console.format import moment
 from console.lamps import lamps
 from console.readings.health import HttpAnswer
 from console.readings.quality import Reading
@@ -111,10 +111,9 @@ def reading(item: Reading[Any], now: float) -> dict[str, Any]:
 
 
 def iso(wall: float | None) -> str | None:
-    """Unix seconds as `2026-11-30T21:55:10.123Z`."""
-    if wall is None:
-        return None
-    return datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """Unix seconds as `2026-11-30T21:55:10.123Z`; None for what is no time."""
+    time = moment(wall)
+    return None if time is None else time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def plain(value: Any) -> Any:

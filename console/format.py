@@ -76,9 +76,18 @@ def short_age(seconds: float | None) -> str:
     return duration(seconds)
 
 
+def moment(wall: float | None) -> datetime | None:
+    """Unix seconds as a time in UTC; None for what no calendar holds."""
+    try:
+        return None if wall is None else datetime.fromtimestamp(wall, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
 def clock(wall: float | None) -> str:
     """Unix seconds as `21:55:10Z` (UTC)."""
-    return UNKNOWN if wall is None else datetime.fromtimestamp(wall, UTC).strftime("%H:%M:%SZ")
+    time = moment(wall)
+    return UNKNOWN if time is None else time.strftime("%H:%M:%SZ")
 
 
 def signed_seconds(seconds: float | None) -> str:

@@ -81,3 +81,10 @@ def test_no_number_ever_reads_as_nan_or_raises(value: float | None) -> None:
 def test_ages_and_durations_fit_their_columns(seconds: float) -> None:
     assert len(fmt.age(seconds)) <= 7
     assert len(fmt.duration(seconds)) <= 7
+
+
+@given(st.floats(allow_nan=True, allow_infinity=True) | st.none())
+def test_a_time_that_no_calendar_holds_is_unknown(wall: float | None) -> None:
+    text = fmt.clock(wall)
+    assert (text == "-") == (fmt.moment(wall) is None)
+    assert fmt.clock(1e20) == "-"

@@ -189,7 +189,7 @@ def _problem(arguments: Sequence[Argument], api: Mapping[str, Any] | None) -> do
         if docker_errors.is_permission(error):
             return docker_errors.explain_permission(_text(arguments, "id"), _text(arguments, "group"))
         status = _text(arguments, "status").strip()
-        return docker_errors.explain_answer(int(status) if status.isdigit() else 400, error)
+        return docker_errors.explain_answer(int(status) if re.fullmatch(r"[1-5][0-9]{2}", status) else 400, error)
     if api and not api["use"]:
         return docker_errors.DockerProblem(api["problem"], api["hint"])
     return None

@@ -103,7 +103,7 @@ def _answers(arguments: Sequence[Argument]) -> list[HttpAnswer]:
 def _object(argument: Argument) -> Mapping[str, Any]:
     try:
         found = json.loads(argument.text())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InspectError(f"{argument.path}: not JSON: {error}") from error
     if not isinstance(found, dict):
         raise InspectError(f"{argument.path}: expected a JSON object")
@@ -259,6 +259,6 @@ def _server_info(info: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 2**53:
         return None
     return float(value)

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from console.alarms import FREE_ALARM_GIB, memory_alarms
@@ -101,7 +102,7 @@ def cgroup(arguments: Sequence[Argument]) -> dict[str, Any]:
             continue
         found = [argument]
         if argument.path.is_dir():
-            found = [Argument("", path) for path in sorted(argument.path.iterdir()) if path.name in cgroups.FILES]
+            found = _inside(argument.path)
         files.update({item.path.name: item.text() for item in found})
     meminfo = one(arguments, "meminfo")
     try:
@@ -121,6 +122,13 @@ def cgroup(arguments: Sequence[Argument]) -> dict[str, Any]:
         "oom_kills": group.oom_kills,
         "notes": ["GPU memory is outside these figures"],
     }
+
+
+def _inside(folder: Path) -> list[Argument]:
+    try:
+        return [Argument("", path) for path in sorted(folder.iterdir()) if path.name in cgroups.FILES]
+    except OSError as error:
+        raise InspectError(f"{folder}: {error.strerror or error}") from error
 
 
 def gpu(arguments: Sequence[Argument]) -> dict[str, Any]:
@@ -211,7 +219,7 @@ def _exit(text: str) -> tuple[int | None, str, str]:
         if status is not None and not isinstance(status, int):
             raise TypeError("exit_status is no number")
         return status, str(document.get("exit_signal") or ""), str(document.get("error") or "")
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise InspectError(f"exit: expected a number or a JSON object with exit_status: {error}") from error
 
 

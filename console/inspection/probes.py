@@ -77,7 +77,7 @@ def _row(argument: Argument, number: int, line: str) -> Mapping[str, Any]:
     if line.startswith("{"):
         try:
             row = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InspectError(f"{where}: not JSON: {error}") from error
         return row if isinstance(row, dict) else {}
     fields = line.split("\t")
@@ -96,7 +96,7 @@ def _seconds(word: object) -> float | None:
         return None
     try:
         value = float(word)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return value if math.isfinite(value) else None
 

@@ -45,6 +45,9 @@ DIE_SLACK = 5.0
 
 MAX_EVENTS = 10_000
 
+LAST_TIME = 253_402_300_000.0
+"""Unix seconds at the end of the year 9999: nothing beyond can be written as a date."""
+
 
 @dataclass(frozen=True, slots=True)
 class ContainerEvent:
@@ -239,9 +242,10 @@ def parse_event(raw: Mapping[str, Any]) -> ContainerEvent | None:
 
 
 def _event_time(raw: Mapping[str, Any]) -> float:
+    """Unix seconds; 0 where it is absent or no time that a calendar holds."""
     for key, scale in (("timeNano", 1e9), ("time", 1.0)):
         value = raw.get(key)
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e20:
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < LAST_TIME * scale:
             return float(value) / scale
     return 0.0
 

@@ -41,6 +41,9 @@ class KvPool:
     """Which pool of a hybrid model is the fullest (`full`, `swa`, `mamba`), where the engine tells them apart."""
 
 
+MOST_TOKENS = 2.0**48
+"""No pool, block or number of blocks is as large; whole numbers beyond it would not fit a float when multiplied."""
+
 NO_POOL = KvPool(None, Basis.MEASURED, None, None, None, "")
 
 
@@ -68,12 +71,12 @@ def _kv_pool(scrape: Scrape) -> tuple[KvPool, tuple[str, ...]]:
 
 
 def _number(text: str | None) -> int | None:
-    """A positive whole number out of label text; None for `None`, absent, not a number, 0."""
+    """A positive whole number out of label text; None for `None`, absent, not a number, 0, or more than any pool."""
     try:
         number = float(text) if text is not None else math.nan
     except ValueError:
         return None
-    return int(number) if math.isfinite(number) and number > 0 else None
+    return int(number) if 0 < number < MOST_TOKENS else None
 
 
 def _vllm_sizes(samples: tuple[Sample, ...]) -> tuple[dict[str, int], int | None]:
@@ -138,6 +141,8 @@ def _sglang(scrape: Scrape) -> tuple[KvPool, list[str]]:
     index = scrape.index
     notes: list[str] = []
     size = total(index, SGLANG_POOL)
+    if size is not None and not 0 < size < MOST_TOKENS:
+        size = None
     if not size:
         notes.append(f"series {SGLANG_POOL[0]} missing: KV pool size unknown")
     used = total(index, SGLANG_USED)

@@ -92,7 +92,8 @@ def _by_position(scrapes: Sequence[Scrape], name: str, steps: float) -> tuple[fl
 
 def _mean(scrape: Scrape, name: str) -> float | None:
     found = [value for value in values(scrape.index, name).values() if math.isfinite(value)]
-    return sum(found) / len(found) if found else None
+    mean = sum(found) / len(found) if found else math.nan
+    return mean if math.isfinite(mean) else None
 
 
 def _from_gauges(newest: Scrape, idle: bool) -> tuple[Speculation | None, tuple[str, ...]]:
@@ -124,7 +125,7 @@ def _counts_bonus(length: float, rate: float) -> bool:
     """Whether rate = length / n for a whole n of draft tokens, as builds 0.5.6 to 0.5.9 computed it."""
 
     def whole(ratio: float) -> bool:
-        return abs(ratio - round(ratio)) < 1e-3
+        return math.isfinite(ratio) and abs(ratio - round(ratio)) < 1e-3
 
     return rate > 0 and whole(length / rate) and not whole((length - 1) / rate)
 
@@ -146,6 +147,6 @@ def from_meta_info(meta: Mapping[str, object]) -> Speculation | None:
 
 
 def _count(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**53:
         return None
     return float(value)

@@ -109,6 +109,8 @@ def test_words_of_probes_that_got_no_answer(tmp_path: Path, word: str, transport
         ('{"t": 0, "status": 200\n', "not JSON"),
         ('{"t": "soon", "status": 200}\n', "no probe in it"),
         ("[1]\t2\n", "no number of seconds"),
+        ('{"t":' + "[" * 200_000 + "\n", "not JSON"),
+        ('{"t": 1' + "0" * 400 + ', "status": 200}\n', "no probe in it"),
     ],
 )
 def test_probe_series_that_cannot_be_read(tmp_path: Path, text: str, problem: str) -> None:
@@ -123,9 +125,19 @@ def test_arguments_that_make_no_sense(tmp_path: Path) -> None:
         ([Argument("first", file)], "unknown role 'first'"),
         ([Argument("0", file, 5.0), Argument("1", file, 5.0)], "times must grow"),
         ([Argument("meta_info", file)], "not JSON"),
+        ([Argument("meta_info", write(tmp_path, "[" * 200_000, "deep").path)], "not JSON"),
         ([Argument("server_info", write(tmp_path, "[]", "list").path)], "expected a JSON object"),
     ):
         with pytest.raises(InspectError, match=problem):
             scrape(arguments)
     with pytest.raises(InspectError, match="give a probe series"):
         health([])
+
+
+def test_numbers_larger_than_any_count_are_unknown(tmp_path: Path) -> None:
+    huge = int("9" * 400)
+    meta = write(tmp_path, json.dumps({"spec_verify_ct": huge, "spec_num_correct_drafts": 3}), "meta")
+    info = write(tmp_path, json.dumps({"internal_states": [{"last_gen_throughput": huge}]}), "info")
+    found = scrape([Argument("meta_info", meta.path), Argument("server_info", info.path)])
+    assert found["speculation"] is None
+    assert found["server_info"]["last_gen_throughput"]["value"] is None

@@ -224,3 +224,9 @@ def test_any_object_is_read_as_an_event(raw: dict[str, object]) -> None:
 )
 def test_times(text: object, seconds: float | None) -> None:
     assert rfc3339(text) == (None if seconds is None else pytest.approx(seconds, abs=1e-6))
+
+
+@pytest.mark.parametrize("time", [1e15, 1e19, -1, True, "5", None])
+def test_an_event_time_that_no_calendar_holds_is_unknown(time: object) -> None:
+    found = parse_event({"Action": "die", "Actor": {"ID": ID}, "time": time})
+    assert found is not None and found.time == 0.0
