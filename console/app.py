@@ -22,7 +22,6 @@ from textual.driver import Driver
 from textual.screen import Screen
 from textual.timer import Timer
 
-from console import format as fmt
 from console import sanitize
 from console.actions.catalog import BY_ID, CommandError, parse_command
 from console.actions.keymap import KeymapError, default_keymap_path, load_keymap
@@ -256,14 +255,15 @@ class LaneswapApp(App[Any], inherit_bindings=False):
         if screen is None or shown is None or newest is None:
             return None
         notice = self._notice if time.monotonic() < self._notice_until else self._standing()
-        moment = Moment(shown, newest, self.timeline.paused, notice, self._own_alarms())
+        held = self.timeline.behind() if self.timeline.paused else None
+        moment = Moment(shown, newest, held, notice, self._own_alarms())
         return glance(moment, self.view, screen.PLACE, *self.size, self.fault)
 
     def _standing(self) -> str:
         """What stands on the NEXT row for as long as it is so."""
         if not self.timeline.paused:
             return ""
-        return f"PAUSED, {fmt.duration(self.timeline.behind())} behind: p goes on, [ and ] step. Sampling goes on."
+        return "this picture is held, the alarm line is of now: p goes on, [ and ] step. Reading goes on."
 
     def _own_alarms(self) -> tuple[Alarm, ...]:
         own = self.faults.alarm()

@@ -141,8 +141,12 @@ def revision(lane: LaneView) -> Lamp:
 def watchdog(lane: LaneView) -> Lamp:
     """Watchdogs are not read yet: says so, with the restart policies that are known to act by themselves."""
     policies = sorted({rank.container.restart_policy for rank in lane.ranks if rank.container})
-    known = f"restart={','.join(policies)}" if policies and all(policies) else ""
+    known = f"({_policy_words(policies)})" if policies and all(policies) else ""
     return Lamp("WATCHDOG", "UNKNOWN", known, "not read yet", Severity.INFO)
+
+
+def _policy_words(policies: list[str]) -> str:
+    return "restart=no" if policies == ["no"] else ",".join(policies)
 
 
 def rollback(snapshot: Snapshot, lane: LaneView) -> Lamp:

@@ -12,7 +12,7 @@ from screens.base import bindings_for
 from screens.framed import PANE_NUMBERS, FramedScreen
 from screens.grid import ONE_ROW, Place, Wish, grid
 from screens.lanes import neighbour
-from widgets.containers import ContainersPane
+from widgets.containers import ContainersPane, entries_of, in_containers
 from widgets.decode import DecodePane
 from widgets.download import DownloadPane
 from widgets.events import EventsPane
@@ -48,18 +48,19 @@ class DashboardScreen(FramedScreen, inherit_bindings=False):
         yield "log", LogPane()
 
     def wish(self, glance: Glance) -> Wish:
-        """A lane in named containers shows these where others show download and row copies."""
-        second = ("containers",) if glance.lane.lane.containers else ("download", "rows")
+        """Containers where the lane runs in some; download and row copies where it has several ranks."""
+        containers = ("containers",) if in_containers(glance) else ()
+        unread = ("download", "rows") if len(glance.lane.ranks) > 1 or not containers else ()
         return Wish(
-            ("nodes", *second, "lane", "decode", "kv", "events", "log"),
+            ("nodes", *containers, *unread, "lane", "decode", "kv", "events", "log"),
             nodes=_node_rows(glance),
-            containers=_container_count(glance),
+            containers=_container_rows(glance),
         )
 
     def arranged(self, glance: Glance) -> dict[str, Place]:
         """The whole grid; one pane alone when it is zoomed, or when a small terminal has no other room for it."""
         wish = self.wish(glance)
-        names = {PANE_NUMBERS[name]: name for name in wish.panes}
+        names = _numbered(wish.panes)
         focused = names.get(glance.focus, "")
         if self.console_app.view.zoomed and focused:
             return grid(*self.size, wish, focused)
@@ -79,7 +80,7 @@ class DashboardScreen(FramedScreen, inherit_bindings=False):
 
     def _names(self) -> dict[int, str]:
         picture = self.console_app.picture()
-        return {PANE_NUMBERS[name]: name for name in self.wish(picture).panes} if picture else {}
+        return _numbered(self.wish(picture).panes) if picture else {}
 
     def _number(self, argument: str) -> int | None:
         names = self._names()
@@ -247,8 +248,13 @@ def _node_rows(glance: Glance) -> int:
     return max(1, len(hosts) + (len(apart) if by_memory else 0))
 
 
-def _container_count(glance: Glance) -> int:
-    """Containers seen on the lane's hosts, at least one a host."""
-    hosts = [glance.host(name) for name in glance.lane.lane.rank_hosts]
-    found = [host.containers.value for host in hosts if host is not None]
-    return max(len(hosts), sum(len(item.items) for item in found if item is not None))
+def _numbered(panes: tuple[str, ...]) -> dict[int, str]:
+    """The panes that a digit focuses. Beside containers, panes that this version does not read go without one."""
+    bare = ("download", "rows") if "containers" in panes else ()
+    return {PANE_NUMBERS[name]: name for name in panes if name not in bare}
+
+
+def _container_rows(glance: Glance) -> int:
+    """The lane's own containers: at least one a rank, and on one host room for a retired one."""
+    own = sum(1 for entry in entries_of(glance) if entry.own)
+    return max(2, len(glance.lane.ranks), own)

@@ -10,7 +10,7 @@ from console.alarms import free_alarm_bytes
 from console.readings.containers import Container
 from console.readings.memory import Memory
 from console.readings.quality import Reading
-from console.readings.throughput import Throughput
+from console.readings.throughput import EngineKind, Throughput
 from console.snapshot import HostView
 from widgets import format as fmt
 from widgets.glance import Glance
@@ -107,6 +107,8 @@ def _gpus(host: HostView) -> Iterator[Fact]:
         yield Fact(f"{name} power", f"{fmt.number(gpu.power_w, 0)} W", "nvidia-smi power.draw")
         yield Fact(f"{name} temp", f"{fmt.number(gpu.temperature_c, 0)} °C", "nvidia-smi temperature.gpu")
         yield Fact(f"{name} clock", f"{fmt.ghz(gpu.clock_mhz)} GHz", "nvidia-smi clocks.sm")
+        for fault in gpu.faults:
+            yield Fact(f"{name} FAULT", "-", f"nvidia-smi says instead of a figure: {fault}")
         if gpu.unified:
             yield Fact(f"{name} memory", "-", "the driver has no memory figures: unified with the node's memory")
         else:
@@ -117,7 +119,11 @@ def _gpus(host: HostView) -> Iterator[Fact]:
 def _host(host: HostView, now: float) -> Iterator[Fact]:
     link = host.link
     yield Fact("link", str(link.status), f"for {fmt.duration(now - link.since)}; {link.error or 'no error'}")
-    yield Fact("drift", fmt.drift(host.drift), "the host's wall clock less ours, at the newest sampler frame")
+    yield Fact(
+        "drift",
+        fmt.drift(host.drift),
+        "the host's wall clock less ours, from the least delayed of the newest 30 frames",
+    )
     facts = host.facts.value
     if facts is not None:
         yield Fact("kernel", facts.kernel, f"{facts.cpus} CPUs; the sampler runs on {facts.python}")
@@ -201,7 +207,7 @@ def _decode(glance: Glance) -> Iterator[Explained]:
 
 def _latency(value: Throughput) -> Iterator[Fact]:
     if value.ttft is not None:
-        how = f"interpolated from histogram growth, {value.ttft.observations} observations"
+        how = f"interpolated from histogram growth, {value.ttft.observations} observations of the last minute"
         yield Fact(
             "first token", f"{fmt.seconds(value.ttft.p50)} s", f"p50; p95 {fmt.seconds(value.ttft.p95)} s; {how}"
         )
@@ -217,15 +223,24 @@ def _kv(glance: Glance) -> Iterator[Explained]:
     if value is not None:
         kv = value.kv
         facts.append(Fact("pool", f"{fmt.mtok(kv.tokens)} M tok", f"{kv.tokens_basis.value}: {kv.evidence or '-'}"))
-        facts.append(Fact("use", f"{fmt.percent(kv.used_fraction)} %", "engine-reported, weighted over DP ranks"))
-        facts.append(Fact("used", f"{fmt.mtok(kv.used_tokens)} M tok", "pool x use"))
+        share, used = _kv_words(value)
+        facts.append(Fact("use", f"{fmt.percent(kv.used_fraction)} %", share))
+        facts.append(Fact("used", f"{fmt.mtok(kv.used_tokens)} M tok", used))
         hit = f"{fmt.percent(value.prefix_hit_rate)} %"
-        facts.append(Fact("prefix", hit, "prompt tokens found in the cache, over the window"))
+        facts.append(Fact("prefix", hit, "prompt tokens found in the cache, over the last minute"))
         facts.append(Fact("preempted", fmt.number(value.preemptions, 0), "requests put back over the window"))
         facts += _speculation(value)
     boots = " ".join(fmt.mtok(pool) for pool in lane.pools) or "-"
     facts.append(Fact("boots", boots, "pool sizes of the boots seen by this console, M tok, oldest first"))
     yield Explained("KV pool", origin(lane.throughput, glance.now), tuple(facts))
+
+
+def _kv_words(value: Throughput) -> tuple[str, str]:
+    """How the used share and the used tokens of the pool come about."""
+    if value.engine is not EngineKind.SGLANG:
+        return "engine-reported, weighted over DP ranks", "pool x use"
+    share = f"engine-reported: the {value.kv.binding} pool is the fullest" if value.kv.binding else "used / pool"
+    return share, "counted by the engine; pool x use where it gives no count"
 
 
 def _speculation(value: Throughput) -> Iterator[Fact]:

@@ -14,6 +14,8 @@ from widgets.glance import Layout, layout_for
 BARS = ("header", "lamps", "rail", "alarm", "next", "keys")
 ONE_ROW = ("download", "rows", "lane", "decode", "kv")
 """Panes that are one row each in the small layout."""
+LEAST_EVENTS = 3
+"""Rows of events that nothing else takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class Wish:
     nodes: int
     """Rows of the nodes table, without titles."""
     containers: int = 0
+    """Rows of the containers table, without titles."""
 
 
 def grid(columns: int, rows: int, wish: Wish, zoomed: str = "") -> dict[str, Place]:
@@ -93,40 +96,69 @@ def _pane_rows(rows: int, layout: Layout, places: Mapping[str, Place]) -> tuple[
     return top, min((place.y for place in below), default=rows)
 
 
+@dataclass(frozen=True, slots=True)
+class _Small:
+    """What the middle of a small terminal holds."""
+
+    table: bool
+    """The containers as a table; one row otherwise."""
+    unread: bool
+    """Download and row copies, which this version does not read."""
+    blanks: bool
+    """Blank rows between the blocks."""
+
+
+_SMALL = (_Small(True, True, True), _Small(True, False, True), _Small(False, True, True), _Small(False, False, True),
+          _Small(False, False, False))  # fmt: skip
+"""From the roomiest; the last one is taken where nothing fits."""
+
+
 def _small(columns: int, top: int, bottom: int, wish: Wish) -> dict[str, Place]:
     """Unboxed sections: nodes, one row a subject, events; blank rows between only where there is room."""
-    ones = [name for name in wish.panes if name in ONE_ROW]
-    tables = [name for name in wish.panes if name == "containers"]
     room = bottom - top
-    gaps = 3 + len(tables)
-    blanks = room >= wish.nodes + 1 + len(ones) + _table_rows(wish, tables) + 3 + gaps
+    form = next((form for form in _SMALL if _needed(form, wish) <= room), _SMALL[-1])
+    tables = [name for name in wish.panes if name == "containers" and form.table]
+    ones = _one_row_panes(form, wish)
+    gaps = 3 + len(tables) if form.blanks else 0
+    heights = _small_heights(room - gaps, wish, ones, tables)
     blocks: list[tuple[str, ...]] = [("nodes",), *[(name,) for name in tables], tuple(ones), ("events",), ("log",)]
-    heights = _small_heights(room - (gaps if blanks else 0), wish, ones, tables)
     places: dict[str, Place] = {}
-    y = top + (1 if blanks else 0)
+    y = top + (1 if form.blanks else 0)
     for block in blocks:
         shown = [name for name in block if heights.get(name, 0) > 0 and name in wish.panes]
         for name in shown:
             places[name] = Place(0, y, columns, min(heights[name], bottom - y))
             y += heights[name]
-        y += 1 if blanks and shown and block[0] in ("nodes", "containers", *ones) else 0
+        y += 1 if form.blanks and shown and block[0] not in ("events", "log") else 0
     return {name: place for name, place in places.items() if place.height > 0}
 
 
+def _one_row_panes(form: _Small, wish: Wish) -> list[str]:
+    left_out: tuple[str, ...] = ("containers",) if form.table else ()
+    if not form.unread and "containers" in wish.panes:
+        left_out += ("download", "rows")
+    return [name for name in wish.panes if name in ("containers", *ONE_ROW) and name not in left_out]
+
+
+def _needed(form: _Small, wish: Wish) -> int:
+    tables = [name for name in wish.panes if name == "containers" and form.table]
+    blanks = 3 + len(tables) if form.blanks else 0
+    return wish.nodes + 1 + _table_rows(wish, tables) + len(_one_row_panes(form, wish)) + LEAST_EVENTS + blanks
+
+
 def _table_rows(wish: Wish, tables: Sequence[str]) -> int:
-    return 1 + min(4, max(1, wish.containers)) if tables else 0
+    return 1 + max(1, wish.containers) if tables else 0
 
 
 def _small_heights(room: int, wish: Wish, ones: Sequence[str], tables: Sequence[str]) -> dict[str, int]:
     heights = {"nodes": min(wish.nodes + 1, max(2, room // 2))}
     left = room - heights["nodes"]
-    wanted_first = sorted(ones, key=("lane", "decode", "kv", "rows", "download").index)
+    wanted_first = sorted(ones, key=("lane", "decode", "kv", "containers", "rows", "download").index)
     for name in wanted_first[: max(0, left)]:
         heights[name] = 1
     left -= min(len(ones), max(0, left))
     if tables and left >= 2:
-        # Events keep three rows where there are three.
-        heights["containers"] = min(_table_rows(wish, tables), max(2, left - 3))
+        heights["containers"] = min(_table_rows(wish, tables), max(2, left - LEAST_EVENTS))
         left -= heights["containers"]
     if left >= 1:
         heights["events"] = left if left < 12 else left // 2
@@ -137,31 +169,46 @@ def _small_heights(room: int, wish: Wish, ones: Sequence[str], tables: Sequence[
 
 
 def _boxed(columns: int, top: int, bottom: int, wish: Wish, *, wide: bool) -> dict[str, Place]:
-    """Frames in rows: nodes; download and row copies, or containers; lane, decode, KV pool; events and log."""
-    room = bottom - top
-    second: tuple[str, ...] = ("containers",) if "containers" in wish.panes else ("download", "rows")
-    lines: tuple[tuple[str, ...], ...] = (("nodes",), second, ("lane", "decode", "kv"), ("events", "log"))
-    heights = _boxed_heights(room, wish, wide=wide)
+    """Frames in rows: nodes; containers, or download and row copies; lane, decode, KV pool; events and log."""
+    lines = (("nodes",), _second_row(wish, wide=wide), ("lane", "decode", "kv"), ("events", "log"))
+    heights = _boxed_heights(bottom - top, wish, wide=wide)
     places: dict[str, Place] = {}
     y = top
     for line, height in zip(lines, heights, strict=True):
         x = 0
-        for at, name in enumerate(line):
-            width = columns - x if at == len(line) - 1 else columns // len(line)
+        for name, width in zip(line, _widths(columns, line), strict=True):
             places[name] = Place(x, y, width, height)
             x += width
         y += height
     return places
 
 
+def _second_row(wish: Wish, *, wide: bool) -> tuple[str, ...]:
+    """Download and row copies stand beside the containers where there is room for all three, else for one subject."""
+    both = tuple(name for name in ("download", "rows") if name in wish.panes)
+    if "containers" not in wish.panes:
+        return both
+    return ("containers", *both) if wide else ("containers",)
+
+
+def _widths(columns: int, line: Sequence[str]) -> list[int]:
+    """Equal ones, the last takes what is over; containers need three fifths for their names."""
+    if len(line) == 3 and line[0] == "containers":
+        return [columns - 2 * (columns // 5), columns // 5, columns // 5]
+    each = columns // max(1, len(line))
+    return [*[each] * (len(line) - 1), columns - each * (len(line) - 1)] if line else []
+
+
 def _boxed_heights(room: int, wish: Wish, *, wide: bool) -> tuple[int, int, int, int]:
     least = (13, 14, 8) if wide else (7, 7, 6)
-    second = min(wish.containers, 8) + 4 if "containers" in wish.panes else (13 if wide else 8)
+    second = min(wish.containers, 8) + 4 if "containers" in wish.panes else 8
+    if not _second_row(wish, wide=wide):
+        least, second = (0, *least[1:]), 0
     third = 14 if wide else 8
     nodes = wish.nodes * (2 if wide else 1) + (4 if wide else 3)
     nodes = max(5, min(nodes, room - least[0] - least[1] - least[2]))
     left = room - nodes
-    second = max(5, min(second, left - third - least[2]))
+    second = max(5, min(second, left - third - least[2])) if second else 0
     left -= second
     third = max(7, min(third, left - least[2]))
     return nodes, second, third, left - third

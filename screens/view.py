@@ -44,7 +44,8 @@ class Moment:
 
     shown: Snapshot
     newest: Snapshot
-    paused: bool = False
+    held: float | None = None
+    """Seconds that the shown picture is behind the newest, while one is held."""
     notice: str = ""
     own_alarms: tuple[Alarm, ...] = ()
     """Alarms of the console itself."""
@@ -62,8 +63,7 @@ def glance(moment: Moment, view: View, place: Place, columns: int, rows: int, fa
         lanes=tuple((item.name, _worst(_lamps(moment.shown, item, faulty))) for item in moment.shown.lanes),
         layout=layout_for(columns, rows),
         focus=view.focus,
-        paused=moment.paused,
-        paused_at=moment.shown.wall if moment.paused else None,
+        held=moment.held,
         filter=view.filter,
         keys=hints(place),
         scroll=tuple(sorted((pane, rows) for pane, rows in view.scroll.items() if rows)),

@@ -118,7 +118,7 @@ def test_what_is_not_read_yet_says_so() -> None:
     _, _, watchdog, rollback = lamps(snapshot, snapshot.lanes[0])
     assert (watchdog.word, watchdog.note) == ("UNKNOWN", "not read yet")
     assert (rollback.word, rollback.note) == ("UNKNOWN", "not judged yet")
-    assert watchdog.rest == "restart=unless-stopped"
+    assert watchdog.rest == "(unless-stopped)"
 
 
 def test_retired_containers_are_named_from_a_current_reading_only() -> None:

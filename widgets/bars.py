@@ -39,7 +39,7 @@ class HeaderBar(Bar):
         """See `Drawn.slice`."""
         snapshot = glance.snapshot
         lanes = (glance.lanes, glance.lane.name, glance.lane.lane.served)
-        state = (snapshot.rehearsal, snapshot.fleet.name, snapshot.fleet.production, glance.paused, glance.paused_at)
+        state = (snapshot.rehearsal, snapshot.fleet.name, snapshot.fleet.production, _held(glance))
         return *lanes, *state, fresh(snapshot), int(glance.wall)
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
@@ -143,8 +143,7 @@ def header(glance: Glance, width: int) -> Row:
     operator = fleet.operator_name()
     if operator != "-" and start > 50:
         start = line.words_right(start, ("" if small else "by", DIM), (operator, TEXT), start=start - 19) - gap
-    if glance.paused:
-        said = "PAUSED" if glance.paused_at is None else f"PAUSED {fmt.time_of_day(glance.paused_at)}"
+    if said := _held(glance):
         wide = len(said) + (0 if glance.no_colour else 2)
         chip(line, start - wide, said, CHIP_LOOK, glance)
         start -= wide + gap
@@ -159,6 +158,11 @@ def header(glance: Glance, width: int) -> Row:
     if not small and glance.lane.lane.served:
         line.put(after, glance.lane.lane.served, DIM, to=start)
     return line.build()
+
+
+def _held(glance: Glance) -> str:
+    """`HELD 12s`: not PAUSED, which is what a lane is whose containers are paused."""
+    return "" if glance.held is None else f"HELD {fmt.age(int(glance.held))}"
 
 
 def _kind(snapshot: Snapshot) -> tuple[str, Ink]:
@@ -207,11 +211,24 @@ def _answer(line: Line, lamp: Lamp, column: int, right: int, glance: Glance, *, 
         ink = DIM if lamp.severity is Severity.NORMAL else ink_of(lamp.severity)
         column = line.put(column, shape, ink._replace(bold=False).on("surface")) + 1
     after = line.put(column, lamp.word, ink_of(lamp.severity).on("surface"), to=right)
-    if lamp.rest:
-        comma = 0 if lamp.rest.startswith(",") else 1
-        after = line.put(after + comma, lamp.rest, TEXT.on("surface"), to=right)
-    if note and lamp.note and after + 1 + min(8, measure(lamp.note)) <= right:
-        line.put(after + 1, lamp.note, DIM.on("surface"), to=right)
+    rest, said = _what_fits(lamp, right - after, note=note)
+    if rest:
+        comma = 0 if rest.startswith(",") else 1
+        after = line.put(after + comma, rest, TEXT.on("surface"), to=right)
+    if said:
+        line.put(after + 1, said, DIM.on("surface"), to=right)
+
+
+def _what_fits(lamp: Lamp, room: int, *, note: bool) -> tuple[str, str]:
+    """Words behind a lamp's own, whole: rest and note, the rest, or the note. Why something is wrong is cut instead."""
+    said = lamp.note if note else ""
+    rest_size = measure(lamp.rest) + 1 if lamp.rest else 0
+    if said and rest_size + 1 + measure(said) <= room:
+        return lamp.rest, said
+    wrong = lamp.severity in (Severity.LOOK, Severity.ACT)
+    if rest_size <= room or wrong or not said:
+        return lamp.rest, ""
+    return "", said if 1 + measure(said) <= room else ""
 
 
 def _lamps_square(glance: Glance, width: int) -> tuple[Row, Row]:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from console.readings.containers import Container, Containers, ContainerState
 from console.readings.quality import Reading
+from console.snapshot import RankView
 from widgets import format as fmt
 from widgets.ages import AgeMark, mark, oldest, pulse, shown
-from widgets.cells import Line, cut_middle
+from widgets.cells import Line, cut_middle, measure
 from widgets.glance import Glance
-from widgets.ink import BRIGHT, DIM, LOOK, TEXT, Ink, Row
+from widgets.ink import BRIGHT, DIM, LOOK, STRONG, TEXT, TITLE_FOCUS, Ink, Row
 from widgets.pane import Pane
-from widgets.sheet import Sheet, Title
+from widgets.sheet import Sheet, Title, section
 
+SERVES = "serves :"
 RANK_DOWN = "rank is down"
+OTHER = "other"
+UP, UNHEALTHY = "up", "unhealthy"
+_ONE_LINE_AT = 12
+"""The label is too long for values from 11 on."""
 _RUNS = (ContainerState.RUNNING, ContainerState.PAUSED, ContainerState.RESTARTING)
 
 
@@ -28,6 +35,11 @@ class Entry:
     role: str
     dim: bool
     age: AgeMark
+
+    @property
+    def own(self) -> bool:
+        """One of the lane's: it serves, did, or is named like it."""
+        return self.role != OTHER
 
 
 class ContainersPane(Pane):
@@ -47,19 +59,29 @@ class ContainersPane(Pane):
         return rows(glance, width, height)
 
 
+def in_containers(glance: Glance) -> bool:
+    """Whether the lane's engine runs in containers that can be asked for."""
+    hosts = glance.snapshot.fleet.hosts
+    asked = [name for name in glance.lane.lane.rank_hosts if name not in hosts or hosts[name].docker]
+    return glance.lane.lane.runs_in != "host" and bool(asked)
+
+
 def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
-    """The lane's containers first, then what else its hosts hold."""
+    """The lane's containers first, then what else its hosts hold; one line where there is but one."""
     readings = _readings(glance)
-    sheet = Sheet(glance, Title(2, "containers", oldest((r for _, r in readings), glance.now)), width, height)
+    title = Title(2, "containers", oldest((r for _, r in readings), glance.now))
+    if not glance.boxed and height == 1:
+        return (_one_line(glance, title, width),)
+    sheet = Sheet(glance, title, width, height)
     entries = [e for e in entries_of(glance) if glance.matches(e.container.name, e.host, e.role)]
-    problems = [f"{host}: {words}" for host, reading in readings if (words := _problem(reading, glance))]
     grid = _grid(sheet)
     if sheet.boxed:
         _heads(sheet.line(), grid)
+    problems = _problems(glance)
     for problem in problems:
         sheet.line().put(sheet.left, problem, LOOK, to=sheet.right)
     room = sheet.left_over
-    listed = entries if len(entries) <= room else entries[: max(0, room - 1)]
+    listed = entries if len(entries) <= room else entries[: max(1, room - 1)]
     several = len(readings) > 1
     for entry in listed:
         _entry(sheet.line(), grid, entry, glance, several=several)
@@ -73,6 +95,54 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
     head = sheet.head_line(to=grid.role - 1)
     _heads(head, grid)
     return (head.build(), *done[1:])
+
+
+def _one_line(glance: Glance, title: Title, width: int) -> Row:
+    """`4 of 4 up  sgldsv41  9f2c1a7  restart no`, or the first rank that is not up and why."""
+    line = section(glance, title, width)
+    line.put(1, title.name, TITLE_FOCUS if glance.focus == title.number else STRONG)
+    edge = width - 1 - measure(title.age.text) - 1
+    ranks = glance.lane.ranks
+    bad = [rank for rank in ranks if rank.word != UP or (rank.container and rank.container.health == UNHEALTHY)]
+    up = sum(1 for rank in ranks if rank.word == UP)
+    ink = TEXT if up == len(ranks) else LOOK
+    after = line.words(_ONE_LINE_AT, (str(up), ink), ("of", DIM), (f"{len(ranks)} up", TEXT), to=edge) + 2
+    if problems := _problems(glance):
+        line.words(after, (problems[0], LOOK), (_more(problems), DIM), to=edge)
+    elif bad:
+        line.words(after, *_why(bad[0], glance), (_more(bad), DIM), to=edge)
+    else:
+        _alike(line, after, [rank.container for rank in ranks if rank.container], edge)
+    return line.build()
+
+
+def _why(rank: RankView, glance: Glance) -> tuple[tuple[str, Ink], ...]:
+    container = rank.container
+    if container is None:
+        return ((rank.host, TEXT), (rank.word, TEXT if rank.word == "unknown" else LOOK))
+    meaning = container.exit_meaning.partition(":")[0]
+    return ((rank.host, TEXT), *_state(container, TEXT, glance.wall, rank_down=True), (meaning, DIM))
+
+
+def _more(found: Sequence[object]) -> str:
+    return f"+{len(found) - 1}" if len(found) > 1 else ""
+
+
+def _alike(line: Line, column: int, found: list[Container], edge: int) -> None:
+    """What all ranks have in common."""
+    names = {item.name for item in found}
+    revisions = {fmt.revision(item.revision) for item in found}
+    policies = sorted({item.restart_policy or "no" for item in found})
+    if len(names) == 1:
+        column = line.put(column, names.pop(), TEXT, to=edge) + 2
+    if len(revisions) == 1:
+        column = line.put(column, revisions.pop(), TEXT, to=edge) + 2
+    if policies:
+        line.words(column, ("restart", DIM), (", ".join(policies), TEXT), to=edge)
+
+
+def _problems(glance: Glance) -> list[str]:
+    return [f"{host}: {words}" for host, reading in _readings(glance) if (words := _problem(reading, glance))]
 
 
 def entries_of(glance: Glance) -> list[Entry]:
@@ -92,16 +162,16 @@ def _role(container: Container, port: int, glob: str, serving: set[str]) -> tupl
     """The role is observed: who owns the port serves."""
     runs = container.state in _RUNS
     if container.id in serving:
-        return (1, f"serves :{port}") if runs else (0, RANK_DOWN)
+        return (1, f"{SERVES}{port}") if runs else (0, RANK_DOWN)
     if glob and fnmatchcase(container.name, glob):
         return 2, "runs" if runs else "retired"
-    return 3, "other"
+    return 3, OTHER
 
 
 def crashed(container: Container) -> bool:
-    """True for a container that ended, and not by a clean exit."""
+    """True for a container that ended, unless with exit 0 after a stop on record: engines exit 0 on fatal errors."""
     ended = container.state in (ContainerState.EXITED, ContainerState.DEAD)
-    return ended and bool(container.oom_killed or container.exit_code)
+    return ended and bool(container.oom_killed or container.exit_code or container.exit_unasked is not False)
 
 
 def _readings(glance: Glance) -> list[tuple[str, Reading[Containers]]]:
@@ -151,7 +221,7 @@ def _heads(line: Line, grid: _Grid) -> None:
 
 def _entry(line: Line, grid: _Grid, entry: Entry, glance: Glance, *, several: bool) -> None:
     container = entry.container
-    base = DIM if entry.dim or entry.role == "other" else TEXT
+    base = DIM if entry.dim or entry.role == OTHER else TEXT
     name = f"{entry.host} {container.name}" if several else container.name
     name = cut_middle(glance.signs.words(name), grid.role - grid.name - 2, glance.signs.dots)
     line.put(grid.name, name, base, to=grid.role - 1)
@@ -172,8 +242,8 @@ def _entry(line: Line, grid: _Grid, entry: Entry, glance: Glance, *, several: bo
 def _state(container: Container, base: Ink, wall: float, *, rank_down: bool) -> tuple[tuple[str, Ink], ...]:
     """`running 12 d`, `exited 0 12 d ago`, `exited 137 OOM-killed`."""
     if container.state in _RUNS:
-        bad = container.state is not ContainerState.RUNNING or container.health == "unhealthy"
-        word = "unhealthy" if container.health == "unhealthy" else container.state.value
+        bad = container.state is not ContainerState.RUNNING or container.health == UNHEALTHY
+        word = UNHEALTHY if container.health == UNHEALTHY else container.state.value
         since = "" if container.started_at is None else fmt.duration(wall - container.started_at)
         return ((word, LOOK if bad else base), (since, DIM))
     code = "" if container.exit_code is None else f" {container.exit_code}"

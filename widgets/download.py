@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from widgets.ages import AgeMark
+from widgets.containers import in_containers
 from widgets.glance import Glance
 from widgets.ink import DIM, Row
 from widgets.pane import Pane
@@ -17,7 +18,7 @@ class DownloadPane(Pane):
 
     def slice(self, glance: Glance) -> tuple[object, ...]:
         """See `Drawn.slice`."""
-        return ()
+        return (in_containers(glance),)
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `rows`."""
@@ -28,12 +29,17 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
     """Says that nothing is read here, and what will be."""
     return unread_rows(
         glance,
-        Title(2, "download", AgeMark("not read", DIM)),
+        unread_title(glance, 2, "download"),
         "This version reads no downloads.",
         "Here will stand: shards, rate, checksums and memory of a checkpoint download.",
         width,
         height,
     )
+
+
+def unread_title(glance: Glance, number: int, name: str) -> Title:
+    """Beside the containers it goes without a number: there is nothing to focus, and 2 is theirs."""
+    return Title(0 if in_containers(glance) else number, name, AgeMark("not read", DIM))
 
 
 def unread_rows(glance: Glance, title: Title, nothing: str, later: str, width: int, height: int) -> tuple[Row, ...]:

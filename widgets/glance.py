@@ -59,9 +59,8 @@ class Glance:
     layout: Layout = Layout.BOXED
     focus: int = 0
     """Number of the focused pane; 0 for none."""
-    paused: bool = False
-    paused_at: float | None = None
-    """Unix time at which the screen was paused."""
+    held: float | None = None
+    """Seconds that a held picture is behind the newest; None while the screen shows the newest."""
     filter: str = ""
     """Only hosts, containers, events and log lines that hold this text."""
     keys: tuple[KeyHint, ...] = ()

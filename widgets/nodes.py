@@ -19,7 +19,7 @@ from widgets.ink import BOLD, BRIGHT, CHIP_ACT, DIM, LOOK, TEXT, Ink, Row
 from widgets.nodes_grid import Grid, grid_for
 from widgets.nodes_history import history_line, second_line
 from widgets.pane import Pane, beat
-from widgets.pools import busiest, host_memory, is_station, short_cell, threshold_mark
+from widgets.pools import busiest, gpu_fault, host_memory, is_station, short_cell, threshold_mark
 from widgets.sheet import Sheet, Title
 from widgets.station import station_rows
 
@@ -265,8 +265,11 @@ def _why_not(line: Line, grid: Grid, node: Node, glance: Glance) -> None:
 
 def _gpu_cells(line: Line, grid: Grid, node: Node, glance: Glance, base: Ink) -> None:
     gpus, dim = shown(node.view.gpus, glance.now)
-    use, temperature, power, clock = busiest(gpus or ())
     ink = DIM if dim else base
+    if fault := gpu_fault(gpus or ()):
+        line.right(grid.clock, fault, DIM if dim else CHIP_ACT, start=grid.swap or grid.cache)
+        return
+    use, temperature, power, clock = busiest(gpus or ())
     line.right(grid.gpu, fmt.number(use, 0, 4), ink)
     line.right(grid.temperature, fmt.number(temperature, 0, 3), ink)
     if grid.watt:

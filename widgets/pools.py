@@ -36,6 +36,8 @@ class Pool:
     short: str = ""
     """The cell that caused a memory alarm: `free` or `available`."""
     problem: str = ""
+    fault: str = ""
+    """What stands in the place of a GPU's figures."""
 
 
 def is_station(view: HostView) -> bool:
@@ -81,11 +83,12 @@ def pools_of(view: HostView, now: float, threshold: float, *, several: bool = Fa
         return (Pool(view.name, age=mark(view.memory, now), dim=True, problem=_problem(view, now)),)
     gpus, gpu_dim = shown(view.gpus, now)
     use, temperature, power, _ = busiest(gpus or ())
+    fault = gpu_fault(gpus or ())
     device = _device(memory, gpus or ())
     host = _host_pool(view, memory, now, "" if dim else short_cell(view, memory, threshold))
     host = replace(host, mark=threshold_mark(view, memory, threshold), dim=dim)
     if device is None:
-        return (replace(host, busy=use, temperature=temperature, power=power),)
+        return (replace(host, busy=use, temperature=temperature, power=power, fault=fault),)
     grace = any(node.is_device_memory for node in memory.numa)
     first, second = ("HBM", "Grace") if grace else (_gpu_label(gpus or ()), "host")
     if several:
@@ -93,7 +96,7 @@ def pools_of(view: HostView, now: float, threshold: float, *, several: bool = Fa
     total, free, used = device
     source: Reading[Memory] | Reading[tuple[Gpu, ...]] = view.memory if grace else view.gpus
     pool = Pool(first, total, free, used, busy=use, temperature=temperature, power=power)
-    pool = replace(pool, dim=dim if grace else gpu_dim, age=mark(source, now))
+    pool = replace(pool, dim=dim if grace else gpu_dim, age=mark(source, now), fault=fault)
     return pool, replace(host, label=second)
 
 
@@ -130,6 +133,14 @@ def busiest(gpus: tuple[Gpu, ...]) -> tuple[float | None, float | None, float | 
         sum(power) if power else None,
         max((gpu.clock_mhz for gpu in gpus if gpu.clock_mhz is not None), default=None),
     )
+
+
+def gpu_fault(gpus: tuple[Gpu, ...]) -> str:
+    """`GPU 3 FAULT`, `2 GPU FAULTS`: the driver says a fault where a figure should stand. '' while all is well."""
+    broken = [gpu.index for gpu in gpus if gpu.faults]
+    if len(broken) > 1:
+        return f"{len(broken)} GPU FAULTS"
+    return f"GPU {broken[0]} FAULT" if broken else ""
 
 
 def _host_pool(view: HostView, memory: Memory, now: float, short: str) -> Pool:

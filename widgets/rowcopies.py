@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from widgets.ages import AgeMark
-from widgets.download import unread_rows
+from widgets.containers import in_containers
+from widgets.download import unread_rows, unread_title
 from widgets.glance import Glance
-from widgets.ink import DIM, Row
+from widgets.ink import Row
 from widgets.pane import Pane
-from widgets.sheet import Title
 
 
 class RowsPane(Pane):
@@ -18,7 +17,7 @@ class RowsPane(Pane):
 
     def slice(self, glance: Glance) -> tuple[object, ...]:
         """See `Drawn.slice`."""
-        return ()
+        return (in_containers(glance),)
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `rows`."""
@@ -30,7 +29,7 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
     name = "rows" if not glance.boxed and height == 1 else "row copies"
     return unread_rows(
         glance,
-        Title(3, name, AgeMark("not read", DIM)),
+        unread_title(glance, 3, name),
         "This version reads no row copies.",
         "Here will stand: each rank's local Engram rows, what is copied and what is left.",
         width,

@@ -38,7 +38,7 @@ class Sheet:
     @property
     def focused(self) -> bool:
         """True when the operator's focus is here."""
-        return self.glance.focus == self.title.number
+        return 0 < self.title.number == self.glance.focus
 
     @property
     def room(self) -> int:
@@ -130,7 +130,7 @@ class Sheet:
 def section(glance: Glance, title: Title, width: int) -> Line:
     """One line that is a whole pane: label at 1, age at the right; the value goes from 11 on."""
     line = Line(width, glance.signs)
-    ink = TITLE_FOCUS if glance.focus == title.number else STRONG
+    ink = TITLE_FOCUS if 0 < title.number == glance.focus else STRONG
     line.put(1, title.name, ink, to=10)
     line.right(width - 1, title.age.text, title.age.ink, start=11, age=True)
     return line

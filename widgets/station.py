@@ -130,8 +130,15 @@ def _pool(line: Line, at: _Columns, pool: Pool, glance: Glance) -> None:
         _history(line, at, pool, glance)
     if at.swap:
         line.right(at.swap, fmt.gib(pool.swap, 5), base)
+    if pool.fault:
+        line.right(at.power, pool.fault, DIM if pool.dim else CHIP_ACT, start=at.swap or at.cache)
+    else:
+        _gpu_figures(line, at, pool, base)
+    unit = "GiB" if pool.pinned is not None and glance.boxed else ""
+    line.words(at.pinned, (fmt.gib(pool.pinned), base), (unit, DIM), to=at.age - 6)
+
+
+def _gpu_figures(line: Line, at: _Columns, pool: Pool, base: Ink) -> None:
     line.right(at.busy, fmt.number(pool.busy, 0, 4), base)
     line.right(at.temperature, fmt.number(pool.temperature, 0, 3), base)
     line.right(at.power, fmt.number(pool.power, 0, 5), base)
-    unit = "GiB" if pool.pinned is not None and glance.boxed else ""
-    line.words(at.pinned, (fmt.gib(pool.pinned), base), (unit, DIM), to=at.age - 6)

@@ -84,6 +84,8 @@ class Container:
     """Docker's own words on why it did not start or could not be removed."""
     inspected: bool = True
     """False where only a list row is known."""
+    exit_unasked: bool | None = None
+    """True: it ended and nobody had asked for that; False: somebody had; None: not on record, or it is up."""
 
     @property
     def up(self) -> bool:
@@ -195,7 +197,10 @@ _NEVER_RAN = (ContainerState.CREATED, ContainerState.UNKNOWN, ContainerState.GON
 
 def with_exit(container: Container, events: Iterable[ContainerEvent]) -> Container:
     """The same container with what its exit means in the light of `events`."""
-    return replace(container, exit_meaning=meaning.words if (meaning := classify_exit(container, events)) else "")
+    meaning = classify_exit(container, events)
+    if meaning is None:
+        return replace(container, exit_meaning="", exit_unasked=None)
+    return replace(container, exit_meaning=meaning.words, exit_unasked=meaning.crash)
 
 
 def classify_exit(container: Container, events: Iterable[ContainerEvent] = ()) -> Exit | None:

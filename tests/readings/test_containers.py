@@ -72,6 +72,7 @@ def test_a_retired_container_of_a_station() -> None:
     assert found.ports == (30006,)
     assert found.age(STARTED + 100) is None
     assert "no stop on record" in found.exit_meaning
+    assert found.exit_unasked is None
 
 
 def test_ranks_of_a_spark_fleet() -> None:
@@ -204,6 +205,8 @@ def test_exits_are_explained_again_when_events_come() -> None:
         ContainerEvent(71.1, "die", dead.id, "c", 137),
     ]
     assert "stop timeout" in with_exit(dead, events).exit_meaning
+    assert with_exit(dead, events).exit_unasked is False
+    assert with_exit(replace(dead, exit_code=139), events[2:]).exit_unasked is True
     assert classify_exit(made("c")) is None
     assert classify_exit(gone("x")) is None
     assert classify_exit(made("c", state=ContainerState.CREATED)) is None

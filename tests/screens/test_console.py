@@ -116,19 +116,19 @@ async def test_pause_holds_the_picture_while_sampling_goes_on() -> None:
     async with console(source) as (app, pilot):
         await pilot.press("p")
         held, taken = app.picture(), source.taken
-        assert held is not None and held.paused
+        assert held is not None and held.held is not None
         for _ in range(5):
             app.tick()
         await pilot.pause()
         now = app.picture()
         assert now is not None and now.snapshot is held.snapshot
         assert source.taken >= taken + 5
-        assert "PAUSED" in text_of(app)
+        assert "HELD" in text_of(app)
         await pilot.press("p")
         await pilot.pause()
         after = app.picture()
         assert after is not None and after.snapshot.now > held.snapshot.now
-        assert "PAUSED" not in text_of(app)
+        assert "HELD" not in text_of(app)
 
 
 async def test_stepping_through_kept_pictures() -> None:
@@ -162,7 +162,7 @@ async def test_alarms_break_through_a_pause() -> None:
         app.tick()
         await pilot.pause()
         shown = text_of(app)
-        assert "PAUSED" in shown and "CRIT" in shown
+        assert "HELD" in shown and "CRIT" in shown
         assert "SERVING" in shown and "66.3" in shown
 
 

@@ -60,7 +60,7 @@ EFFECTS: dict[str, Effect] = {
     "down": lambda app: app.view.scroll.get(1) == 1,
     "next-lane": lambda app: app.view.lane == "dsv41",
     "previous-lane": lambda app: app.view.lane == "dsv41",
-    "pause": lambda app: app.timeline.paused and "PAUSED" in text_of(app),
+    "pause": lambda app: app.timeline.paused and "HELD" in text_of(app),
     "step-back": lambda app: "step while paused" in text_of(app),
     "step-forward": lambda app: "step while paused" in text_of(app),
     "acknowledge": lambda app: len(app.view.acknowledged) == 1,

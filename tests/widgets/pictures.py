@@ -249,7 +249,7 @@ def lane(fleet: Fleet, name: str, hosts: tuple[HostView, ...], **extra: Any) -> 
     """A lane that serves."""
     ranks = tuple(
         RankView(i, h.name, h.containers.value.items[0] if h.containers.value and h.containers.value.items else None,
-                 "serving", "9f2c1a7" + "0" * 33)
+                 "up", "9f2c1a7" + "0" * 33)
         for i, h in enumerate(hosts)
     )  # fmt: skip
     values: dict[str, Any] = {

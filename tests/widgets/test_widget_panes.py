@@ -340,8 +340,8 @@ def test_the_header_counts_what_is_fresh() -> None:
 
 
 def test_a_paused_screen_says_so_loudly() -> None:
-    head = bars.header(glance(spark4(), paused=True, paused_at=WALL - 20), 120)
-    assert ink_at(head, "PAUSED 21:54:50") == CHIP_LOOK
+    head = bars.header(glance(spark4(), held=20.0), 120)
+    assert ink_at(head, "HELD 20s") == CHIP_LOOK
 
 
 def test_another_lane_in_trouble_is_named() -> None:

@@ -30,9 +30,10 @@ _BARS: dict[str, Draw] = {
 }
 _PANES: dict[str, tuple[Draw, dict[int, tuple[int, int]]]] = {
     "nodes": (nodes.rows, {80: (80, 5), 120: (120, 7), 200: (200, 12)}),
-    "download": (download.rows, {80: (80, 1), 120: (60, 8), 200: (66, 13)}),
-    "row copies": (rowcopies.rows, {80: (80, 1), 120: (60, 8), 200: (66, 13)}),
-    "containers": (containers.rows, {80: (80, 4), 120: (120, 6), 200: (200, 8)}),
+    "download": (download.rows, {80: (80, 1), 120: (60, 8), 200: (40, 8)}),
+    "row copies": (rowcopies.rows, {80: (80, 1), 120: (60, 8), 200: (40, 8)}),
+    "containers": (containers.rows, {80: (80, 1), 120: (120, 8), 200: (120, 8)}),
+    "containers, more room": (containers.rows, {80: (80, 5), 120: (120, 6), 200: (200, 8)}),
     "lane": (lane.rows, {80: (80, 1), 120: (40, 8), 200: (66, 14)}),
     "decode": (decode.rows, {80: (80, 1), 120: (40, 8), 200: (66, 14)}),
     "kv": (kv.rows, {80: (80, 1), 120: (40, 8), 200: (68, 14)}),

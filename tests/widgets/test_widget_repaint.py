@@ -173,7 +173,7 @@ async def test_every_change_that_a_pane_shows_is_in_its_slice() -> None:
     """From one picture to each other and back: after `show` a widget holds what `draw` gives for the newer one."""
     pictures = [glance(make()) for make in (spark4, trouble, unreachable, stalled, nothing_read)]
     pictures += [glance(spark4(), focus=4), glance(spark4(), ascii=True), glance(spark4(), filter="n1")]
-    pictures += [glance(spark4(rehearsal=True)), glance(spark4(), paused=True, paused_at=1.0)]
+    pictures += [glance(spark4(rehearsal=True)), glance(spark4(), held=1.0)]
     pictures += [later(pictures[0], seconds) for seconds in (0.5, 1.0, 3.0, 60.0)]
     app = Stage()
     async with app.run_test(size=(120, 80)):
