@@ -15,7 +15,7 @@ from console.feed.history import History
 from console.feed.host import HostFeed, Note
 from console.feed.kept import Kept
 from console.feed.supervise import forever
-from console.fleet.inventory import Lane, Rates
+from console.fleet.inventory import SGLANG_HEALTH_INTERVAL, Lane, Rates
 from console.reach.engine_http import EngineHttp
 from console.readings.containers import Container, Containers, ContainerState, serving_container
 from console.readings.health import (
@@ -35,7 +35,7 @@ from console.readings.health import (
     progress_light,
 )
 from console.readings.link import LinkStatus
-from console.readings.quality import Reading
+from console.readings.quality import STALE_AFTER, Reading
 from console.readings.served import UnreadableModels, parse_models
 from console.readings.throughput import EngineKind, Scrape, ScrapeVerdict, Throughput, read_scrape, throughput
 from console.snapshot import LaneView, RankView, RatePoint, Severity
@@ -59,6 +59,8 @@ ON_HOST = "on the host"
 """The rank runs outside containers: there is none to look for."""
 JUDGE_EVERY_S = 1.0
 """Longest time between two judgements: what was read also ages."""
+USUAL_EVERY = 10
+"""Points between two looks at the usual band: it moves slowly and costs a sort."""
 USUAL_AFTER = 60
 """Serving points before the lane has a usual band of its own."""
 
@@ -81,6 +83,7 @@ class LaneFeed:
         self._probes: deque[HttpAnswer] = deque(maxlen=PROBES_KEPT)
         self._history: History[RatePoint] = History(HISTORY_POINTS)
         self._pools: deque[int] = deque(maxlen=8)
+        self._points = 0
         self._usual: tuple[float, float] | None = None
         self._last_decode: float | None = None
         self._verdict = LaneVerdict(LaneState.UNKNOWN, "not read yet")
@@ -88,6 +91,8 @@ class LaneFeed:
         self._http_light = HttpLight()
         self._progress_light: ProgressLight | None = None
         self._probing_since: float | None = None
+        self._ask_health = asyncio.Event()
+        """Set when the port opened or closed: the health endpoint is worth asking at once."""
         self._heard = 0
         """Answers so far, good and bad."""
         self._view: LaneView | None = None
@@ -131,20 +136,46 @@ class LaneFeed:
             self._take_scrape(scrape)
             await self._paced(began, self._rates.scrape)
 
+    def _engine(self) -> EngineKind:
+        """The declared engine, else the one that the series told last."""
+        value = self._throughput.value
+        return self.lane.kind if self.lane.kind is not EngineKind.UNKNOWN or value is None else value.engine
+
+    def health_pace(self) -> tuple[float, float]:
+        """Seconds between two health probes, and the longest wait for one.
+
+        SGLang's probe is a real generation that goes on when its asker has left, so that any engine that may be one is
+        given the time, and one that turned out to be one is asked as seldom, unless the operator says otherwise.
+        """
+        engine = self._engine()
+        quick = engine in (EngineKind.VLLM, EngineKind.LLAMACPP)
+        every = self.lane.health_every
+        if engine is EngineKind.SGLANG and self.lane.health_interval is None:
+            every = max(every, SGLANG_HEALTH_INTERVAL)
+        return every, FAST_HEALTH_LIMIT_S if quick else SLOW_HEALTH_LIMIT_S
+
     async def _health_loop(self) -> None:
-        limit = SLOW_HEALTH_LIMIT_S if self.lane.kind is EngineKind.SGLANG else FAST_HEALTH_LIMIT_S
         while True:
             await self._until_reachable()
+            self._ask_health.clear()
+            _, limit = self.health_pace()
             began = self._probing_since = time.monotonic()
-            answer = await self._http.get(self.lane.health_path, limit=limit, max_bytes=64 * 1024)
-            self._probing_since = None
+            try:
+                answer = await self._http.get(self.lane.health_path, limit=limit, max_bytes=64 * 1024)
+            finally:
+                self._probing_since = None
             self._probes.append(answer)
             self._heard += 1
             if answer.transport is Transport.UNREACHABLE:
                 self._health.fail(answer.detail or "unreachable")
             else:
                 self._health.put(answer, answer.at)
-            await self._paced(began, self.lane.health_every)
+            every, _ = self.health_pace()
+            try:
+                async with asyncio.timeout(max(0.05, every - (time.monotonic() - began))):
+                    await self._ask_health.wait()
+            except TimeoutError:
+                pass
 
     async def _identity_loop(self) -> None:
         while True:
@@ -159,6 +190,9 @@ class LaneFeed:
             await self._paced(began, interval)
 
     def _take_scrape(self, scrape: Scrape) -> None:
+        closed = scrape.verdict is ScrapeVerdict.REFUSED
+        if self._scrapes and closed is not (self._scrapes[-1].verdict is ScrapeVerdict.REFUSED):
+            self._ask_health.set()
         self._scrapes.append(scrape)
         self._heard += 1
         if scrape.verdict is not ScrapeVerdict.OK:
@@ -166,26 +200,26 @@ class LaneFeed:
             self._history.append(RatePoint(scrape.at, math.nan, math.nan))
             return
         found = throughput(self._scrapes_since(scrape.at - WINDOW_S))
-        if found.restarted and not (self._throughput.value and self._throughput.value.restarted):
+        again = found.restarted and not (self._throughput.value and self._throughput.value.restarted)
+        if again:
             self._note(self.name, "counters started again: the engine was restarted", Severity.LOOK)
         self._throughput.put(found, scrape.at)
-        self._keep_history(scrape.at, found)
+        self._keep_history(scrape.at, found, again)
 
     def _scrapes_since(self, at: float) -> list[Scrape]:
         return [item for item in self._scrapes if item.at >= at]
 
-    def _keep_history(self, at: float, found: Throughput) -> None:
+    def _keep_history(self, at: float, found: Throughput, again: bool) -> None:
         decode = math.nan if found.decode_tps is None else found.decode_tps
         kv = math.nan if found.kv.used_fraction is None else found.kv.used_fraction
         self._history.append(RatePoint(at, decode, kv))
         pool = found.kv.tokens
-        if pool is not None and (
-            not self._pools or self._pools[-1] != pool or (found.restarted and found.step_delta == 0)
-        ):
+        if pool is not None and (not self._pools or self._pools[-1] != pool or again):
             self._pools.append(pool)
         if found.running and found.decode_tps:
             self._last_decode = found.decode_tps
-        if self._heard % 10 == 0:
+        self._points += 1
+        if self._points % USUAL_EVERY == 0:
             self._usual = usual_band([point.decode_tps for point in self._history.view() if point.decode_tps > 0])
 
     # The view
@@ -230,12 +264,10 @@ class LaneFeed:
         return None if self.lane.via == "direct" else self._head.down_since()
 
     def _judge(self, lights: Lights, now: float, wall: float) -> None:
-        value = self._throughput.value
-        seen = value.engine if value is not None else EngineKind.UNKNOWN
         verdict = judge(
             lights,
             stall_after=self.lane.stall_after,
-            engine=self.lane.kind if self.lane.kind is not EngineKind.UNKNOWN else seen,
+            engine=self._engine(),
             wall=wall + (self._head.drift() or 0.0),
         )
         if verdict.state is not self._verdict.state:
@@ -266,7 +298,8 @@ class LaneFeed:
             if item.state not in (ContainerState.RUNNING, ContainerState.PAUSED)
         ]
         named = f" named {self.lane.containers}" if self.lane.containers else f" on port {self.lane.port}"
-        dead += [f"{rank.host} no container{named}" for rank in ranks if rank.word == NO_CONTAINER]
+        absent = [f"{rank.host} no container{named}" for rank in ranks if rank.word == NO_CONTAINER]
+        dead += absent
         head = next((rank.container for rank in ranks if rank.host == self.lane.head), None)
         return ProcessLight(
             expected=len(ranks),
@@ -274,9 +307,17 @@ class LaneFeed:
             dead=tuple(dead),
             unknown=tuple(f"{rank.host}: {self._why_unknown(rank.host)}" for rank in ranks if rank.word == "unknown"),
             paused=tuple(rank.host for rank, item in held if item.state is ContainerState.PAUSED),
+            absent=tuple(absent),
+            unasked=any(self._unasked(rank.host) for rank in ranks if rank.word == "unknown"),
             started_at=head.started_at if head else None,
             id=head.id if head else "",
         )
+
+    def _unasked(self, host: str) -> bool:
+        """The host can be asked, and its containers were neither read nor refused yet."""
+        feed = self._hosts[host]
+        reading = feed.view_containers()
+        return feed.down_since() is None and reading.taken_mono is None and not reading.error
 
     def _why_unknown(self, host: str) -> str:
         feed = self._hosts[host]
@@ -315,14 +356,24 @@ class LaneFeed:
         )
         return Lights(
             process=process,
-            http=self._while_waiting(http, now),
+            http=self._while_waiting(self._not_too_old(http, now), now),
             scrape=ScrapeLight(newest.verdict, newest.detail, len(newest.samples)) if newest else ScrapeLight(),
             progress=self._progress_light,
         )
 
+    def _not_too_old(self, http: HttpLight, now: float) -> HttpLight:
+        """What health said before a long silence (the link was away) is not what it says now."""
+        age = now - self._probes[-1].at if self._probes else 0.0
+        every, limit = self.health_pace()
+        if age <= STALE_AFTER * every + limit or http.verdict in (HttpVerdict.UNKNOWN, HttpVerdict.UNREACHABLE):
+            return http
+        return replace(http, verdict=HttpVerdict.UNKNOWN, status=None, detail=f"last answer {age:.0f} s ago")
+
     def _while_waiting(self, http: HttpLight, now: float) -> HttpLight:
         """A probe that is not answered yet says more than the 200 before it."""
         waited = 0.0 if self._probing_since is None else now - self._probing_since
+        if waited >= PROBE_LATE_S and not self._probes:
+            return replace(http, detail=f"asked, no answer for {waited:.0f} s")
         if waited < PROBE_LATE_S or http.verdict is not HttpVerdict.OK:
             return http
         late = f"no answer for {waited:.0f} s"

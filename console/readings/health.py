@@ -28,8 +28,10 @@ _BELOW_HTTP = {
     Transport.TRUNCATED: (HttpVerdict.RESET, "the connection ended inside the answer"),
     Transport.TOO_LARGE: (HttpVerdict.OTHER_STATUS, "an answer far too large for a health check"),
     Transport.NOT_HTTP: (HttpVerdict.NOT_HTTP, "the answer is not HTTP"),
-    Transport.UNREACHABLE: (HttpVerdict.UNREACHABLE, "the link to the asking host is down"),
+    Transport.UNREACHABLE: (HttpVerdict.UNREACHABLE, "the link to the head is down"),
 }
+_LLAMACPP_LOADS = b"Loading model"
+"""In the body of llama.cpp's 503 until the model is loaded (its server's middleware)."""
 
 
 def classify(answer: HttpAnswer) -> HttpLight:
@@ -37,6 +39,8 @@ def classify(answer: HttpAnswer) -> HttpLight:
     connected = answer.transport is not Transport.CONNECT_TIMEOUT
     if answer.transport is not Transport.ANSWERED:
         verdict, detail = _BELOW_HTTP[answer.transport]
+        if answer.transport is Transport.UNREACHABLE and answer.detail:
+            detail = answer.detail
         return HttpLight(verdict, None, answer.took, detail=detail, connected=connected)
     status = answer.status or 0
     if answer.is_html:
@@ -46,7 +50,9 @@ def classify(answer: HttpAnswer) -> HttpLight:
     if 200 <= status < 300:
         return HttpLight(HttpVerdict.OK, status, answer.took)
     if status == 503:
-        return HttpLight(HttpVerdict.UNAVAILABLE, status, answer.took, detail="503")
+        loading = _LLAMACPP_LOADS in answer.body[:4096]
+        detail = "503, loading its model" if loading else "503"
+        return HttpLight(HttpVerdict.UNAVAILABLE, status, answer.took, detail=detail, loading=loading)
     verdict = HttpVerdict.SERVER_ERROR if 500 <= status < 600 else HttpVerdict.OTHER_STATUS
     return HttpLight(verdict, status, answer.took, detail=f"status {status}")
 
@@ -68,7 +74,8 @@ def http_light(
     """
     ever_ok = previous is not None and previous.ever_ok and _same(previous.started, started)
     if down or (probes and probes[-1].transport is Transport.UNREACHABLE):
-        verdict, detail = _BELOW_HTTP[Transport.UNREACHABLE]
+        verdict, words = _BELOW_HTTP[Transport.UNREACHABLE]
+        detail = words if down else classify(probes[-1]).detail
         return HttpLight(verdict, ever_ok=ever_ok, detail=detail, started=started)
     counted = [classify(item) for item in probes if started is None or item.at - item.took >= started]
     if not counted:

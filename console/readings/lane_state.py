@@ -63,7 +63,8 @@ class _Judge:
 
     def verdict(self) -> LaneVerdict:
         if self.http.verdict is HttpVerdict.UNREACHABLE:
-            return self._say(LaneState.UNKNOWN, "the link to the head is down, the engine is not seen" + self._but())
+            why = self.http.detail or "the link to the head is down"
+            return self._say(LaneState.UNKNOWN, f"{why}, the engine is not seen{self._but()}")
         for row in (self._dead, self._paused):
             found = row()
             if found is not None:
@@ -96,6 +97,10 @@ class _Judge:
         ]
         return ", ".join(parts) or "requests"
 
+    def _unread(self) -> str:
+        hosts = len(self.process.unknown)
+        return f"; containers unread on {hosts} host{'s' if hosts > 1 else ''}" if hosts else ""
+
     @property
     def _moves(self) -> bool:
         return self.progress.progress is Progress.MOVING
@@ -116,6 +121,8 @@ class _Judge:
         if not dead:
             return None
         words = ", ".join(dead)
+        if dead == self.process.absent and self.http.verdict is HttpVerdict.OK and self.process.running == 0:
+            return self._say(LaneState.DEGRADED, f"{words}, though the port answers 200")
         if self.process.running == 0 and not self.process.unknown and not self.process.paused:
             old = ": something else answers on its port" if self.http.verdict is HttpVerdict.OK else ""
             return self._say(LaneState.DOWN, f"no rank runs: {words}{old}")
@@ -158,6 +165,8 @@ class _Judge:
         boots = self._boots(what)
         if boots is not None:
             return boots
+        if self.process.unasked and not self.process.running:
+            return self._say(LaneState.UNKNOWN, f"{what}; whether it is down or boots, its container will tell")
         if self.process.running and self.http.ever_ok:
             return self._say(LaneState.DOWN, f"{what} though the container runs and has served: the engine is gone")
         if self.process.running:
@@ -175,6 +184,8 @@ class _Judge:
 
     def _unavailable(self) -> LaneVerdict:
         slow = (self.http.took or 0.0) >= SLOW_503_S
+        if self.http.loading:
+            return self._say(LaneState.BOOTING, "503: it loads its model")
         if self._flows:
             return self._while_flowing(slow)
         if self._frozen and self.engine is not EngineKind.VLLM and (slow or self.http.misses < FEW):
@@ -183,6 +194,8 @@ class _Judge:
             boots = self._boots("503")
             if boots is not None:
                 return boots
+            if self._starts_by_its_own_word(slow):
+                return self._say(LaneState.BOOTING, "503 at once, and no 200 was seen yet: it starts")
         if self.engine is EngineKind.VLLM:
             return self._say(LaneState.DOWN, "503: vLLM's engine process is dead or going down")
         if self.http.misses < FEW and self.http.ever_ok:
@@ -190,6 +203,11 @@ class _Judge:
         if slow:
             return self._say(LaneState.STALLED, f"503 after {self.http.took or 0:.0f} s: not even a test token comes")
         return self._say(LaneState.DOWN, f"503 from health {self.http.misses} times and no token moves")
+
+    def _starts_by_its_own_word(self, slow: bool) -> bool:
+        """Where no container tells its age: SGLang's and llama.cpp's quick 503 is that of a server that starts."""
+        starts = self.engine in (EngineKind.SGLANG, EngineKind.LLAMACPP) and not slow
+        return starts and self.process.running == 0 and self.progress.progress is Progress.UNKNOWN
 
     def _while_flowing(self, slow: bool) -> LaneVerdict:
         """503 while the engine steps: behind a long prefill, on its way out, or a health check that is wrong."""
@@ -229,6 +247,8 @@ class _Judge:
             return self._say(LaneState.DEGRADED, f"{self.http.misses} health probes timed out")
         if not self.http.connected:
             return self._say(LaneState.DOWN, "no connection to the port in time")
+        if self.scrape.verdict is ScrapeVerdict.OK:
+            return self._say(LaneState.STALLED, f"{self.http.misses} health probes without an answer, metrics answer")
         return self._say(LaneState.STALLED, "connections are taken and nothing is answered")
 
     def _other_status(self) -> LaneVerdict:
@@ -252,9 +272,10 @@ class _Judge:
         if verdict is ScrapeVerdict.OTHER_ENGINE:
             return self._say(LaneState.DEGRADED, f"another engine answers: {detail}")
         if verdict in (ScrapeVerdict.REFUSED, ScrapeVerdict.TIMEOUT, ScrapeVerdict.RESET):
-            return self._say(LaneState.DEGRADED, f"health is 200 but metrics fail: {detail}")
+            return self._say(LaneState.DEGRADED, f"health was 200 but metrics fail: {detail}")
         if verdict is ScrapeVerdict.UNREACHABLE:
-            return self._say(LaneState.UNKNOWN, "health is 200, metrics are not read yet")
+            told = f"cannot be asked: {self.scrape.detail}" if self.scrape.detail else "are not read yet"
+            return self._say(LaneState.UNKNOWN, f"health is 200, metrics {told}")
         if (
             verdict is ScrapeVerdict.OFF
             and self.engine is EngineKind.SGLANG
@@ -272,7 +293,7 @@ class _Judge:
         if self._moves:
             return self._moving("")
         if progress.progress is Progress.NO_WORK:
-            return self._say(LaneState.IDLE, "healthy, no requests")
+            return self._say(LaneState.IDLE, f"healthy, no requests{self._unread()}")
         if progress.progress is Progress.NO_STEP_YET:
             return self._first_step()
         if progress.frozen_for is None:
@@ -289,20 +310,20 @@ class _Judge:
             return self._say(LaneState.DEGRADED, f"stands still: {', '.join(progress.frozen_ranks)}; the others move")
         again = "; its counters started again: the engine was restarted" if progress.restarted else ""
         if progress.prefill_only:
-            return self._say(LaneState.BUSY, f"prefill moves{self._for()}, no token comes out yet{late}{again}")
-        hosts = len(self.process.unknown)
-        unread = f"; containers unread on {hosts} host{'s' if hosts > 1 else ''}" if hosts else ""
+            return self._say(
+                LaneState.BUSY, f"prefill moves{self._for()}, no token comes out yet{late}{again}{self._unread()}"
+            )
         stood = progress.frozen_for or 0.0
         last = f"the last step was {stood:.0f} s ago" if stood >= QUIET_S else "tokens flow"
-        return self._say(LaneState.SERVING, f"{last}{late}{again}{unread}")
+        return self._say(LaneState.SERVING, f"{last}{late}{again}{self._unread()}")
 
     def _first_step(self) -> LaneVerdict:
         waited = self.progress.frozen_for
         if waited is not None and waited >= max(FIRST_STEP_GRACE_S, self.stall_after):
             return self._say(LaneState.STALLED, f"no first step in {waited:.0f} s with {self._work()}")
         if waited is not None:
-            return self._say(LaneState.READY, f"200; first batch ({self._work()}), no step yet")
-        return self._say(LaneState.READY, "200, no step since it started")
+            return self._say(LaneState.READY, f"200; first batch ({self._work()}), no step yet{self._unread()}")
+        return self._say(LaneState.READY, f"200, no step since it started{self._unread()}")
 
     def _stalled(self, health: str) -> LaneVerdict:
         stood = self.progress.frozen_for or self.stall_after

@@ -45,6 +45,8 @@ class HttpLight:
     """The newest 200 came from a process older than the container's present start."""
     just_started: bool = False
     """No probe was sent since the container's present start."""
+    loading: bool = False
+    """The server itself says that it loads its model (llama.cpp's 503)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,10 @@ class ProcessLight:
     unknown: tuple[str, ...] = ()
     """Hosts whose containers cannot be read, with the reason."""
     paused: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    """Those of `dead` where no container was recognised: it may be one that is not known for the lane's."""
+    unasked: bool = False
+    """The containers of some rank were not read yet, because the console has only just begun."""
     started_at: float | None = None
     """Unix seconds of the head's current start."""
     id: str = ""

@@ -67,7 +67,7 @@ _TRANSPORTS = {
     Transport.TRUNCATED: (ScrapeVerdict.TRUNCATED, "the connection ended inside the body"),
     Transport.TOO_LARGE: (ScrapeVerdict.TOO_LARGE, "the body is over the size limit"),
     Transport.NOT_HTTP: (ScrapeVerdict.NOT_METRICS, "the answer is not HTTP"),
-    Transport.UNREACHABLE: (ScrapeVerdict.UNREACHABLE, "the link to the asking host is down"),
+    Transport.UNREACHABLE: (ScrapeVerdict.UNREACHABLE, "the link to the head is down"),
 }
 _STATUSES = {
     404: (ScrapeVerdict.OFF, "404: metrics are off (SGLang needs --enable-metrics)"),
@@ -119,7 +119,7 @@ def _refusal(answer: HttpAnswer, whole: bool) -> tuple[ScrapeVerdict, str] | Non
     """Why nothing of this answer may be believed, or None."""
     if answer.transport is not Transport.ANSWERED:
         verdict, detail = _TRANSPORTS[answer.transport]
-        return verdict, detail
+        return verdict, answer.detail if verdict is ScrapeVerdict.UNREACHABLE and answer.detail else detail
     if answer.status != 200:
         return _STATUSES.get(answer.status or 0, (ScrapeVerdict.HTTP_ERROR, f"status {answer.status}"))
     body = answer.body

@@ -30,6 +30,12 @@ from console.readings.scrape import Scrape, ScrapeVerdict, read_scrape
 from console.readings.series import EngineKind
 from console.readings.throughput import throughput
 
+ABSENT = ProcessLight(1, 0, ("a no container on port 1",), absent=("a no container on port 1",))
+UNASKED = ProcessLight(1, 0, (), ("a: containers not read yet",), unasked=True)
+UNSEEN = ScrapeLight(ScrapeVerdict.HTTP_ERROR, "status 503")
+SGLANG = EngineKind.SGLANG
+LOADS = b'{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}'
+
 # The state table
 
 
@@ -61,9 +67,17 @@ from console.readings.throughput import throughput
         (state(ProcessLight(1, 0, ("spark-0 exited 0",)), light(HttpVerdict.REFUSED)), LaneState.DOWN, "exited 0"),
         (state(ProcessLight(1, 0, ("spark-0 exited 0",))), LaneState.DOWN, "something else answers"),
         (state(ProcessLight(2, 0, ("b exited 1",), ("a: host unreachable",))), LaneState.DEGRADED, "b exited 1"),
+        # No container recognised: what answers may be one that is not known for the lane's
+        (state(ABSENT), LaneState.DEGRADED, "a no container on port 1, though the port answers 200"),
+        (state(ABSENT, light(HttpVerdict.REFUSED)), LaneState.DOWN, "no rank runs: a no container"),
         (state(replace(UP, paused=("spark-0",), running=0), light(HttpVerdict.TIMEOUT)), LaneState.PAUSED, "spark-0"),
         # The link to the head is down: unknown, never down
-        (state(http=light(HttpVerdict.UNREACHABLE)), LaneState.UNKNOWN, "link to the head"),
+        (state(http=http_light([], down=True)), LaneState.UNKNOWN, "link to the head"),
+        (
+            state(http=http_light([replace(failed(Transport.UNREACHABLE, 1), detail="name does not resolve")])),
+            LaneState.UNKNOWN,
+            "name does not resolve, the engine is not seen",
+        ),
         (
             state(ProcessLight(2, 0, ("spark-1 exited 1",), ("spark-0: x",)), light(HttpVerdict.UNREACHABLE)),
             LaneState.UNKNOWN,
@@ -87,6 +101,8 @@ from console.readings.throughput import throughput
             "loading weights",
         ),
         (state(http=HttpLight(just_started=True)), LaneState.BOOTING, "just started"),
+        (state(UNASKED, light(HttpVerdict.REFUSED, ever_ok=False)), LaneState.UNKNOWN, "container will tell"),
+        (state(replace(UNASKED, running=1), light(HttpVerdict.REFUSED)), LaneState.DOWN, "has served"),
         # Reset
         (state(http=light(HttpVerdict.RESET)), LaneState.DEGRADED, "reset one"),
         (state(http=light(HttpVerdict.RESET, 2)), LaneState.DOWN, "reset"),
@@ -125,6 +141,33 @@ from console.readings.throughput import throughput
             LaneState.DEGRADED,
             "miss 1 of 3",
         ),
+        # 503 where no container tells an age: the server's own word
+        (
+            state(ProcessLight(), http_light([probe(503, 1, body=LOADS)]), UNSEEN, ProgressLight()),
+            LaneState.BOOTING,
+            "loads its model",
+        ),
+        (
+            state(ProcessLight(), light(HttpVerdict.UNAVAILABLE, 9, ever_ok=False), UNSEEN, ProgressLight(), SGLANG),
+            LaneState.BOOTING,
+            "it starts",
+        ),
+        (
+            state(
+                ProcessLight(),
+                light(HttpVerdict.UNAVAILABLE, 9, ever_ok=False, took=20.0),
+                UNSEEN,
+                ProgressLight(),
+                SGLANG,
+            ),
+            LaneState.STALLED,
+            "not even a test token",
+        ),
+        (
+            state(ProcessLight(), light(HttpVerdict.UNAVAILABLE, 9, ever_ok=False), UNSEEN, ProgressLight()),
+            LaneState.DOWN,
+            "9 times",
+        ),
         # Any 5xx is unhealthy
         (state(http=light(HttpVerdict.SERVER_ERROR)), LaneState.DEGRADED, "although tokens flow"),
         (state(http=light(HttpVerdict.SERVER_ERROR), progress=REST), LaneState.DEGRADED, "once"),
@@ -136,7 +179,12 @@ from console.readings.throughput import throughput
         (state(http=light(HttpVerdict.TIMEOUT, 9), progress=PREFILL), LaneState.BUSY, "prefill"),
         (state(http=light(HttpVerdict.TIMEOUT), progress=FROZEN), LaneState.STALLED, "41 s"),
         (state(http=light(HttpVerdict.TIMEOUT), progress=REST), LaneState.DEGRADED, "1 health probes timed out"),
-        (state(http=light(HttpVerdict.TIMEOUT, 3), progress=ProgressLight()), LaneState.STALLED, "nothing is answered"),
+        (state(http=light(HttpVerdict.TIMEOUT, 3), progress=ProgressLight()), LaneState.STALLED, "metrics answer"),
+        (
+            state(http=light(HttpVerdict.TIMEOUT, 3), scrape=UNSEEN, progress=ProgressLight()),
+            LaneState.STALLED,
+            "nothing is answered",
+        ),
         (state(http=light(HttpVerdict.TIMEOUT, 3, connected=False), progress=REST), LaneState.DOWN, "no connection"),
         (
             state(http=light(HttpVerdict.TIMEOUT, 3, ever_ok=False), progress=ProgressLight()),
@@ -175,6 +223,12 @@ from console.readings.throughput import throughput
             "another engine",
         ),
         (state(ProcessLight(4, 1, (), ("b: x", "c: y", "d: z"))), LaneState.SERVING, "unread on 3 hosts"),
+        (
+            state(ProcessLight(2, 1, (), ("b: x",)), progress=REST),
+            LaneState.IDLE,
+            "no requests; containers unread on 1",
+        ),
+        (state(ProcessLight(2, 1, (), ("b: x",)), progress=PREFILL), LaneState.BUSY, "containers unread on 1 host"),
     ],
     ids=lambda value: value.why if isinstance(value, LaneVerdict) else "",
 )
