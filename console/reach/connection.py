@@ -7,10 +7,11 @@ import importlib
 import logging
 import random
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from console.fleet.inventory import Host
-from console.reach.faults import ConnectFailed, Fault, explain, explain_setup, is_dropped_login
+from console.reach.faults import ConnectFailed, Fault, explain, explain_odd, explain_setup, is_dropped_login
 from console.reach.jumps import SharedJump, Watch
 from console.reach.limits import HandshakeLimits, Timings
 from console.reach.targets import Target, resolve
@@ -49,17 +50,21 @@ class Connector:
         self._timings = timings
         self._overrides = dict(overrides or {})
         self._leases: list[SharedJump] = []
+        self._reading: dict[str, asyncio.Future[Target]] = {}
 
     async def connect(self) -> Made:
         """Log in. The watch's `lost` is set when the connection ends. Raises ConnectFailed."""
-        await asyncio.to_thread(load_asyncssh)
-        target = await self._resolve(self._host.ssh, self._overrides)
         self.release()
         try:
+            await asyncio.to_thread(load_asyncssh)
+            target = await self._resolve(self._host.ssh, self._overrides)
             return await self._through(target, (target.label,))
-        except BaseException:
+        except BaseException as error:
             self.release()
-            raise
+            if isinstance(error, ConnectFailed) or not isinstance(error, Exception):
+                raise
+            # whatever else a library raises must not end the attempts: it is a fault of this one
+            raise ConnectFailed(explain_odd(error, self._host.ssh)) from error
 
     def release(self) -> None:
         """Give back the jump hosts that the last connection went through."""
@@ -68,9 +73,18 @@ class Connector:
         self._leases.clear()
 
     async def _resolve(self, text: str, overrides: Mapping[str, Any], *, is_jump: bool = False) -> Target:
+        work = partial(resolve, text, self._host, self._timings, overrides, is_jump=is_jump)
+        reading = self._reading.get(text) or asyncio.ensure_future(asyncio.to_thread(work))
+        self._reading[text] = reading
+        # a thread cannot be ended: one that hangs is waited for again, so that a name holds one at most
+        if not (await asyncio.wait((reading,), timeout=self._timings.login_limit))[0]:
+            problem = f"{line(text, 200)}: ssh_config or a key file was not read within {self._timings.login_limit:g} s"
+            hint = "does a command of `Match exec` hang, or the file system of a key?"
+            raise ConnectFailed(Fault(Outcome.UNREACHABLE, problem, hint, stubborn=True))
+        del self._reading[text]
         try:
-            return await asyncio.to_thread(resolve, text, self._host, self._timings, overrides, is_jump=is_jump)
-        except (ValueError, OSError) as error:
+            return reading.result()
+        except (ValueError, OSError, RecursionError) as error:
             raise ConnectFailed(explain_setup(error, text)) from error
 
     async def _through(self, target: Target, passed: tuple[str, ...]) -> Made:
@@ -131,7 +145,7 @@ class Connector:
         except asyncssh.KeyExchangeFailed as error:
             if "host key" not in str(error):
                 raise ConnectFailed(explain(error, target)) from error
-        except (asyncssh.Error, OSError) as error:
+        except (asyncssh.Error, OSError, UnicodeError) as error:
             if watch.key is None and is_dropped_login(error):
                 raise _Dropped(error) from error
             raise ConnectFailed(self._explain(error, target, watch)) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from console.reach.connection import load_asyncssh
@@ -37,8 +38,9 @@ class Exchange:
 
     async def carry_out(self, process: Process) -> Output:
         """Send the script, read both outputs, say how it ended."""
-        process.stdin.write(self.framed.script.encode())
-        self._sent = True
+        with suppress(OSError):  # the session ended already: what came and its status say why
+            process.stdin.write(self.framed.script.encode())
+            self._sent = True
         ended = asyncio.Event()
         readers = [
             asyncio.create_task(self._collect(process.stdout, self._out, ended)),
@@ -81,6 +83,8 @@ class Exchange:
         status, signal = process.exit_status, process.exit_signal
         if signal is not None:
             return self._classified("", signal=str(signal[0]))
+        if status is None and not self._sent:
+            return self.not_sent(Fault(Outcome.UNREACHABLE, "connection lost before the command was sent"))
         if status is None:
             return self._classified("ConnectionLost")
         return self._classified("", status=status)

@@ -47,6 +47,11 @@ _ERRNO = {
     errno.ECONNRESET: ("{where} reset the connection during the handshake", "sshd restarts, or a firewall cut it"),
     errno.EMFILE: ("this machine is out of file descriptors", "raise `ulimit -n`"),
 }
+_UNREADABLE = {
+    FileNotFoundError: "is not there",
+    PermissionError: "cannot be read by you",
+    IsADirectoryError: "is a folder",
+}
 
 
 def explain(
@@ -68,6 +73,33 @@ def explain(
         words = "host key changed" if key.changed else "host key unknown"
         problem = f"{words}: {key.describe()}"
         return Fault(outcome, problem, advice(key, target.lookup, target.port), stubborn=True, host_key=key)
+    if isinstance(error, asyncssh.Error):
+        return _refused(error, target)
+    if isinstance(error, TimeoutError) and connected:
+        return _hung(target)
+    if isinstance(error, TimeoutError):
+        words = f" within {limit:g} s" if limit else ""
+        return Fault(Outcome.UNREACHABLE, f"no answer from {target.where}{words}", "host down, or a firewall drops ssh")
+    if isinstance(error, UnicodeError):
+        return Fault(Outcome.UNREACHABLE, f"{line(target.host, 200)} is no host name", "correct its spelling", True)
+    if isinstance(error, socket.gaierror):
+        hint = "check the spelling, HostName in ssh_config, or DNS"
+        return Fault(Outcome.UNREACHABLE, f"name {target.host} does not resolve", hint)
+    if isinstance(error, OSError):
+        return _os_error(error, target)
+    return explain_odd(error, target.where)
+
+
+def explain_odd(error: BaseException, where: str) -> Fault:
+    """The fault behind an exception that no library is documented to raise."""
+    words = f"{line(where, 200)}: {type(error).__name__}: {line(str(error), 200)}"
+    return Fault(Outcome.UNREACHABLE, words, "not a known failure of ssh; does `ssh` itself get there?")
+
+
+def _refused(error: BaseException, target: Target) -> Fault:
+    """The fault behind one of asyncssh's own exceptions."""
+    import asyncssh
+
     if isinstance(error, asyncssh.HostKeyNotVerifiable):
         problem = f"host key of {target.where} refused: {line(str(error), 200)}"
         return Fault(Outcome.HOST_KEY_UNKNOWN, problem, "look at the host's key or certificate", stubborn=True)
@@ -83,17 +115,7 @@ def explain(
         return Fault(Outcome.UNREACHABLE, problem, "log in to the jump host and try the connection from there")
     if isinstance(error, asyncssh.DisconnectError):
         return _disconnected(error, target)
-    if isinstance(error, TimeoutError) and connected:
-        return _hung(target)
-    if isinstance(error, TimeoutError):
-        words = f" within {limit:g} s" if limit else ""
-        return Fault(Outcome.UNREACHABLE, f"no answer from {target.where}{words}", "host down, or a firewall drops ssh")
-    if isinstance(error, socket.gaierror):
-        hint = "check the spelling, HostName in ssh_config, or DNS"
-        return Fault(Outcome.UNREACHABLE, f"name {target.host} does not resolve", hint)
-    if isinstance(error, OSError):
-        return _os_error(error, target)
-    return Fault(Outcome.UNREACHABLE, f"{target.where}: {type(error).__name__}: {line(str(error), 200)}")
+    return explain_odd(error, target.where)
 
 
 def explain_setup(error: Exception, label: str) -> Fault:
@@ -105,9 +127,12 @@ def explain_setup(error: Exception, label: str) -> Fault:
         return Fault(Outcome.UNREACHABLE, f"ssh_config cannot be read: {words}", "correct that line", stubborn=True)
     if isinstance(error, asyncssh.KeyImportError):
         return Fault(Outcome.PERMISSION, f"key file cannot be used: {words}", "correct `identity`", stubborn=True)
-    if isinstance(error, FileNotFoundError | PermissionError):
-        why = "is not there" if isinstance(error, FileNotFoundError) else "cannot be read by you"
-        return Fault(Outcome.PERMISSION, f"{line(str(error.filename), 200)} {why}", "correct `identity`", stubborn=True)
+    if isinstance(error, RecursionError):
+        return Fault(Outcome.UNREACHABLE, f"{label}: ssh_config includes itself", "correct its Include lines", True)
+    if isinstance(error, OSError) and error.filename:
+        why = _UNREADABLE.get(type(error), error.strerror or type(error).__name__)
+        problem = f"{line(str(error.filename), 200)} {line(why, 200)}"
+        return Fault(Outcome.PERMISSION, problem, "correct `identity` or `config` of this host", stubborn=True)
     return Fault(Outcome.UNREACHABLE, f"{label}: {words}", "correct `ssh` of this host", stubborn=True)
 
 
@@ -133,7 +158,7 @@ def _os_error(error: OSError, target: Target) -> Fault:
     for number in _ERRNO:
         if number in numbers:
             problem, hint = _ERRNO[number]
-            return Fault(Outcome.UNREACHABLE, problem.format(where=f"{target.host}:{target.port}"), hint)
+            return Fault(Outcome.UNREACHABLE, problem.format(where=target.address), hint)
     return Fault(Outcome.UNREACHABLE, f"{target.where}: {line(error.strerror or str(error), 200)}")
 
 

@@ -11,6 +11,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
 from importlib import resources
 from typing import TYPE_CHECKING
 
@@ -79,11 +80,12 @@ async def sample(sessions: Sessions, rates: Rates, timings: Timings) -> AsyncGen
     reader = FrameReader(mark)
     silence = max(timings.beat_limit, 10 * rates.node)
     beating: asyncio.Task[None] | None = None
-    async with sessions.process(SHELL_LINE) as process:
+    async with AsyncExitStack() as stack:
+        process = await _opened(stack, sessions, timings.hello_limit)
         try:
-            process.stdin.write(loader(mark, rates, timings).encode())
+            await _send(process, loader(mark, rates, timings))
             await _started(process, reader, timings.hello_limit)
-            process.stdin.write(script(reader.flavour).encode())
+            await _send(process, script(reader.flavour))
             beating = sessions.background(_beat(process, timings.beat))
             while True:
                 for frame in reader.take():
@@ -96,6 +98,15 @@ async def sample(sessions: Sessions, rates: Rates, timings: Timings) -> AsyncGen
                 await asyncio.gather(beating, return_exceptions=True)
 
 
+async def _opened(stack: AsyncExitStack, sessions: Sessions, limit: float) -> Process:
+    """The session. A server that answers keepalives but opens none would otherwise leave us waiting in silence."""
+    try:
+        async with asyncio.timeout(limit):
+            return await stack.enter_async_context(sessions.process(SHELL_LINE))
+    except TimeoutError:
+        raise StreamEnded(f"no session for the sampler within {limit:.0f} s: sshd opens none") from None
+
+
 async def _started(process: Process, reader: FrameReader, limit: float) -> None:
     end = time.monotonic() + limit
     while not reader.flavour:
@@ -104,6 +115,14 @@ async def _started(process: Process, reader: FrameReader, limit: float) -> None:
         except StreamEnded as ended:
             raise StreamEnded(f"{ended}: {reader.noise}" if reader.noise else str(ended)) from ended
         reader.feed(data, time.monotonic())
+
+
+async def _send(process: Process, text: str) -> None:
+    """Raises StreamEnded where the session has ended already: a login shell that refuses does so at once."""
+    try:
+        process.stdin.write(text.encode())
+    except OSError as error:
+        raise StreamEnded(await _last_words(process)) from error
 
 
 async def _read(process: Process, limit: float, silent: str) -> bytes:
@@ -126,7 +145,7 @@ async def _last_words(process: Process) -> str:
     try:
         async with asyncio.timeout(0.5):
             await process.wait_closed()
-            said = await process.stderr.read(_CHUNK)
+            said = await process.stderr.read(_CHUNK) or await process.stdout.read(_CHUNK)
     except (TimeoutError, OSError, load_asyncssh().Error):
         said = b""
     status = "" if process.exit_status is None else f" with exit status {process.exit_status}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import socket
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,10 @@ from hypothesis import strategies as st
 from ssh_host import QUICK, SshHost, eventually, up
 
 from console.fleet.inventory import Host, Rates
-from console.reach import hostkeys
+from console.reach import connection, hostkeys
 from console.reach.limits import HandshakeLimits, SessionSlots, Timings
 from console.reach.ssh import SshLink
-from console.reach.targets import split_target
+from console.reach.targets import resolve, split_target
 from console.readings.link import LinkStatus
 from console.readings.output import Outcome
 
@@ -141,9 +143,9 @@ def test_targets_are_split(text: str, parts: tuple[str, str, int | None]) -> Non
     assert split_target(text) == parts
 
 
-@pytest.mark.parametrize("text", ["node:0", "node:99999", "node:http", "@", "ana@:22"])
+@pytest.mark.parametrize("text", ["node:0", "node:99999", "node:http", "@", "ana@:22", "[::1]x", "[::1"])
 def test_targets_that_make_no_sense(text: str) -> None:
-    with pytest.raises(ValueError, match=r"port is a number|no host name"):
+    with pytest.raises(ValueError, match=r"port is a number|no host name|in brackets"):
         split_target(text)
 
 
@@ -320,6 +322,86 @@ async def test_an_identity_that_is_not_there_is_said_before_any_login(tmp_path: 
 async def test_a_broken_ssh_config_is_named(tmp_path: Path) -> None:
     said = await failed(config_link(tmp_path, "Host node\n Port none-of-your-business\n"))
     assert "ssh_config cannot be read" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "words"),
+    [
+        ("Include {folder}/config\n", "node", "node: ssh_config includes itself | correct its Include lines"),
+        ("", "a..b", "a..b is no host name | correct its spelling"),
+        ("", "x" * 64, "is no host name"),
+        ("CertificateFile {folder}/config\nIdentityFile {folder}/config\n", "node", "key file cannot be used"),
+    ],
+)
+async def test_what_ssh_config_may_say_never_ends_the_attempts(
+    tmp_path: Path, text: str, name: str, words: str
+) -> None:
+    link = config_link(tmp_path, text.format(folder=tmp_path), name)
+    async with up(link):
+        await eventually(lambda: link.state.attempts >= 2, "a second attempt")
+        said = f"{link.state.error} | {link.state.hint}"
+    assert words in said
+
+
+async def test_a_library_that_fails_in_an_unknown_way_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def odd(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("by\x1b[31mzero")
+
+    monkeypatch.setattr(connection, "resolve", odd)
+    link = config_link(tmp_path, "")
+    async with up(link):
+        await eventually(lambda: link.state.attempts >= 2, "a second attempt")
+        said = link.state.error
+    assert "node: ZeroDivisionError: " in said
+    assert "\x1b" not in said
+
+
+async def test_a_match_that_hangs_is_said_and_holds_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    running, go_on = 0, threading.Event()
+
+    def hang(*_: object, **__: object) -> None:
+        nonlocal running
+        running += 1
+        go_on.wait(30)
+        raise ValueError("late")
+
+    monkeypatch.setattr(connection, "resolve", hang)
+    link = config_link(tmp_path, "")
+    link._connector._timings = dataclasses.replace(QUICK, login_limit=0.05)
+    try:
+        async with up(link):
+            await eventually(lambda: link.state.attempts >= 3, "a third attempt")
+            said, threads = f"{link.state.error} | {link.state.hint}", running
+    finally:
+        go_on.set()
+    assert "was not read within 0.05 s" in said
+    assert "Match exec" in said
+    assert threads == 1
+
+
+@pytest.mark.parametrize("ciphers", ["aes256-ctr", ""])
+async def test_ciphers_of_ssh_config_go_before_ours(tmp_path: Path, ciphers: str) -> None:
+    async with SshHost(authorized=authorized()) as host:
+        (tmp_path / "known").write_bytes(host.known_hosts)
+        link = config_link(
+            tmp_path,
+            f"Host node\n HostName 127.0.0.1\n Port {host.port}\n User ops\n IdentityFile {key_file(tmp_path)}\n"
+            f" UserKnownHostsFile {tmp_path / 'known'}\n IdentityAgent none\n"
+            + (f" Ciphers {ciphers}\n" if ciphers else ""),
+        )
+        async with up(link):
+            assert (await link.run(["true"], limit=30.0)).ok
+            used = host.connections[-1].get_extra_info("recv_cipher")
+    assert used == (ciphers or "aes128-gcm@openssh.com")
+
+
+def test_addresses_in_messages_are_ones_that_can_be_typed() -> None:
+    six = resolve("ops@[::1]:2222", Host(ssh="x", config="/dev/null"), Timings())
+    assert (six.where, six.address) == ("ops@[::1]:2222", "[::1]:2222")
+    plain = resolve("ssh://ops@node", Host(ssh="x", config="/dev/null"), Timings())
+    assert (plain.where, plain.address) == ("ops@node", "node:22")
 
 
 async def test_refused_unknown_name_and_silence_have_their_own_words() -> None:

@@ -7,12 +7,14 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ssh_host import SshHost, eventually, up
 
+from console.reach.sessions import Sessions
 from console.readings.link import LinkStatus
 from console.readings.output import Outcome
 
@@ -102,6 +104,33 @@ async def test_a_login_shell_that_refuses_says_so(tmp_path: Path) -> None:
     assert frame.kind == "error"
     assert frame.source == "sampler"
     assert "not available" in frame.error
+
+
+async def test_a_session_that_ends_before_anything_is_sent_is_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Sessions._open
+
+    async def slowly(sessions: Sessions, command: str, operator: bool) -> Any:
+        process = await opened(sessions, command, operator)
+        await process.wait_closed()
+        return process
+
+    monkeypatch.setattr(Sessions, "_open", slowly)
+    shell = program(tmp_path / "nologin", REFUSING)
+    async with SshHost(shell=(shell, "-c")) as host, up(host.link()) as link:
+        answer = await link.run(["true"])
+        frames = link.frames()
+        frame = await anext(frames)
+        await frames.aclose()
+        lost = asyncio.create_task(link.run(["true"]))
+        await eventually(lambda: len(host.commands) == 3, "a session of the third command")
+        host.cut()
+        nothing_sent = await lost
+    assert (answer.outcome, answer.exit_status) == (Outcome.REJECTED_BY_SHELL, 1)
+    assert (frame.kind, frame.source) == ("error", "sampler")
+    assert "not available" in frame.error
+    assert nothing_sent.outcome in (Outcome.REJECTED_BY_SHELL, Outcome.UNREACHABLE)
 
 
 async def test_noise_of_start_up_files_is_no_part_of_an_answer(tmp_path: Path) -> None:
