@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from console import format as fmt
 from console.readings.health import LaneState
 from console.readings.link import LinkStatus
 from console.readings.memory import Memory
-from console.readings.quality import Quality
+from console.readings.quality import Quality, Reading
 from console.snapshot import HostView, LaneView, Severity, Snapshot
 
 FREE_ALARM_GIB = 4.0
@@ -60,15 +61,18 @@ def free_alarm_bytes(snapshot: Snapshot, host: str) -> float:
 def host_alarms(snapshot: Snapshot, host: HostView) -> Iterator[Alarm]:
     """Link, memory, pressure, clock, stuck sources and unreadable Docker of one host."""
     link = host.link
-    if link.status is not LinkStatus.UP and link.error:
-        since = fmt.short_age(snapshot.now - link.since)
-        yield Alarm(f"link:{host.name}", Severity.LOOK, host.name, f"unreachable {since}: {link.error}", link.hint)
+    waited = snapshot.now - link.since
+    if link.status is not LinkStatus.UP:
+        since = fmt.short_age(waited)
+        if link.error:
+            yield Alarm(f"link:{host.name}", Severity.LOOK, host.name, f"unreachable {since}: {link.error}", link.hint)
+        elif waited >= FIRST_SECONDS:  # its turn may come late where many hosts are silent
+            yield Alarm(f"link:{host.name}", Severity.LOOK, host.name, f"not reached yet: connecting for {since}", "")
         return
     memory = host.memory.current(snapshot.now)
     if memory is not None:
         yield from memory_alarms(host.name, memory, host.unified, free_alarm_bytes(snapshot, host.name))
-    elif host.memory.quality(snapshot.now) is Quality.STALE or host.memory.error:
-        why = host.memory.error or f"no reading for {fmt.age(host.memory.age(snapshot.now))}"
+    elif why := host.memory.error or _silent(host.memory, snapshot.now, waited):
         yield Alarm(f"stale:{host.name}", Severity.LOOK, host.name, f"memory {why}", "")
     for gpu in host.gpus.current(snapshot.now) or ():
         if gpu.faults:
@@ -76,6 +80,8 @@ def host_alarms(snapshot: Snapshot, host: HostView) -> Iterator[Alarm]:
             yield Alarm(f"gpufault:{host.name}:{gpu.index}", Severity.ACT, host.name, text, "")
     if host.gpus.error:
         yield Alarm(f"gpu:{host.name}", Severity.LOOK, host.name, host.gpus.error, "")
+    elif host.gpus.value and (why := _silent(host.gpus, snapshot.now, waited)):
+        yield Alarm(f"gpu:{host.name}", Severity.LOOK, host.name, f"GPU {why}", "")
     if host.drift is not None and abs(host.drift) > DRIFT_ALARM_S:
         yield Alarm(f"drift:{host.name}", Severity.LOOK, host.name, f"clock {fmt.signed_seconds(host.drift)} off", "")
     docker = host.containers.value
@@ -83,6 +89,18 @@ def host_alarms(snapshot: Snapshot, host: HostView) -> Iterator[Alarm]:
         yield Alarm(f"docker:{host.name}", Severity.LOOK, host.name, host.containers.error, "")
     elif docker is not None and docker.problem:
         yield Alarm(f"docker:{host.name}", Severity.LOOK, host.name, docker.problem, docker.hint)
+    elif not host.containers.source.endswith("no docker") and (why := _silent(host.containers, snapshot.now, waited)):
+        yield Alarm(f"docker:{host.name}", Severity.LOOK, host.name, f"containers {why}", "")
+
+
+def _silent(reading: Reading[Any], now: float, waited: float) -> str:
+    """In words that a source says nothing, not even why; `waited` is how long its host has been reachable, seconds."""
+    quality = reading.quality(now)
+    if quality is Quality.STALE:
+        return f"no reading for {fmt.age(reading.age(now))}"
+    if quality is Quality.ABSENT and waited >= FIRST_SECONDS:
+        return f"not read yet, {fmt.age(waited)} after the host was reached"
+    return ""
 
 
 def memory_alarms(host: str, memory: Memory, unified: bool, free_threshold: float) -> Iterator[Alarm]:

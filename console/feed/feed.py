@@ -72,8 +72,13 @@ class Feed:
         await asyncio.gather(self._log.close(), *closing, return_exceptions=True)
 
     def note(self, subject: str, text: str, severity: Severity, wall: float | None = None) -> None:
-        """Keep an event in order of time (Unix seconds, now if left out); both texts are made safe here."""
-        event = Event(time.time() if wall is None else wall, word(subject), line(text), severity)
+        """Keep an event in order of time (Unix seconds); both texts are made safe here.
+
+        Now where the time is left out, absurd, or ahead of the console's clock: what was heard has happened.
+        """
+        now = time.time()
+        at = wall if wall is not None and 0 < wall <= now else now
+        event = Event(at, word(subject), line(text), severity)
         insort(self._events, event, key=lambda item: item.wall)
         self._events_view = None
         if len(self._events) > EVENTS_KEPT:

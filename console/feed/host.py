@@ -133,7 +133,8 @@ class HostFeed:
     async def _read_frames(self) -> None:
         takers = {"node": self._take_node, "gpu": self._take_gpu, "facts": self._take_facts, "error": self._take_error}
         async for frame in self.link.frames():
-            self._offsets.append(frame.host_wall - (time.time() - (time.monotonic() - frame.received)))
+            if frame.host_wall > 0:  # the stream's own errors carry no host clock
+                self._offsets.append(frame.host_wall - (time.time() - (time.monotonic() - frame.received)))
             taker = takers.get(frame.kind)
             if taker is not None:
                 taker(frame)
@@ -168,13 +169,16 @@ class HostFeed:
 
     def _take_error(self, frame: Frame) -> None:
         why = line(frame.error)
-        (self._gpus if "nvidia-smi" in why else self._memory).fail(why)
+        (self._gpus if frame.source == "nvidia-smi" else self._memory).fail(why)
 
     async def _read_containers(self) -> None:
         assert self.docker is not None
         while True:
             if self.link.state.status is LinkStatus.UP:
-                self._containers.put(await self.docker.read())
+                began = time.monotonic()
+                self._containers.put(
+                    await self.docker.read(), began
+                )  # as old as the question: the answer may take long
                 pause = self._rates.containers
             else:
                 pause = LINK_CHECK_S
@@ -196,4 +200,5 @@ class HostFeed:
             text, severity = f"container {event.name}: Docker says {event.health}", Severity.NORMAL
         else:
             text, severity = f"container {event.name} {event.action}", Severity.NORMAL
-        self._note(self.name, text, severity, event.time)
+        # told by the host's clock, kept by ours
+        self._note(self.name, text, severity, event.time - (self.drift() or 0.0) if event.time else None)

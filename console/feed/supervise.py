@@ -7,7 +7,10 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 
+from console.sanitize import line
+
 log = logging.getLogger("laneswap.feed")
+log.addHandler(logging.NullHandler())  # without any handler Python prints to the terminal, which is the console's
 
 RETRY_FIRST_S = 0.5
 RETRY_MOST_S = 30.0
@@ -27,6 +30,6 @@ async def forever(name: str, work: Callable[[], Awaitable[None]], fault: Callabl
             raise
         except Exception as error:
             log.exception("%s failed", name)
-            fault(f"{type(error).__name__}: {error}")
+            fault(line(f"{type(error).__name__}: {error}", 300))
             delay = min(RETRY_MOST_S, delay * 2)
         await asyncio.sleep(delay * random.uniform(0.8, 1.2))  # noqa: S311 - jitter, not a secret

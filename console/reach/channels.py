@@ -146,7 +146,12 @@ async def forward_unix(
     """A socket file in a new 0700 folder, forwarded to `remote_path`; both are gone afterwards. Raises ReachError."""
     asyncssh = load_asyncssh()
     sessions = await ready()
-    folder = await asyncio.to_thread(private_folder)
+    try:
+        folder = await asyncio.to_thread(private_folder)
+    except OSError as error:
+        hint = "this machine: free space, or set XDG_RUNTIME_DIR or TMPDIR to a folder that can be written to"
+        problem = f"no folder for the forwarded socket: {line(str(error), 200)}"
+        raise ReachError(host_name, f"forward {remote_path}", problem, hint) from error
     local = folder / "socket"
     try:
         try:

@@ -70,6 +70,8 @@ class LogFollower:
                 self.problem = error.problem.problem
             except (DockerSilent, ReachError, TimeoutError) as error:
                 self.problem = f"log lost, asking again: {sanitize.line(str(error), 200) or 'no answer in time'}"
+            except Exception as error:  # a silent end would look like a quiet log
+                self.problem = f"log cannot be read: {type(error).__name__}: {sanitize.line(str(error), 200)}"
             wait = RETRY_FIRST if self._newest != before else min(RETRY_MOST, wait * 2)
             await asyncio.sleep(wait * random.uniform(0.8, 1.2))  # noqa: S311 - spreads load, hides nothing
 

@@ -221,6 +221,8 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 def _bounded(response: requests.Response, *_: Any, **kwargs: Any) -> requests.Response:
     """A response hook: the same response with its body read up to MAX_ANSWER."""
+    if response.is_redirect:  # requests would follow it, also off the socket, from the operator's machine
+        raise DockerUnreadable(_FOREIGN)
     if kwargs.get("stream"):
         return response
     whole = requests.Response()

@@ -226,6 +226,9 @@ async def _read_body(response: httpx.Response, attempt: _Attempt, max_bytes: int
             del attempt.body[max_bytes:]
             attempt.fail(Transport.TOO_LARGE, f"more than {max_bytes} bytes")
             return
+        if unpack is not None and unpack.unused_data:
+            attempt.fail(Transport.TRUNCATED, "something follows the end of the compressed body")
+            return
     if unpack is not None and not unpack.eof and came:
         attempt.fail(Transport.TRUNCATED, "the compressed body is cut off")
 
@@ -244,8 +247,8 @@ def _same_place(url: str, attempt: _Attempt) -> str:
     where = attempt.headers.get("location", "")
     if attempt.transport is not Transport.ANSWERED or attempt.status not in (301, 302, 303, 307, 308) or not where:
         return ""
-    target = urljoin(url, where)
     try:
+        target = urljoin(url, where)
         old, new = urlsplit(url), urlsplit(target)
         same = (old.scheme, old.hostname, old.port) == (new.scheme, new.hostname, new.port)
     except ValueError:

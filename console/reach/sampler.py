@@ -38,13 +38,17 @@ _CHUNK = 65_536
 
 LOADER = """\
 LC_ALL=C; export LC_ALL
+set -- {label} {arguments}
 if python3 -ISBc 'import {imports}' >/dev/null 2>&1; then
-printf '\\n%s python\\n' {mark}
-exec python3 -ISBuc 'import sys; exec(sys.stdin.buffer.read(int(sys.argv[1])))' {size} {label} {arguments}
+printf '\\n%s python\\n' "$2"
+exec python3 -ISBuc 'import signal, sys; signal.alarm(int(float(sys.argv[6])))
+exec(sys.stdin.buffer.read(int(sys.argv[1])))' {size} "$@"
 fi
-printf '\\n%s sh\\n' {mark}
-exec /bin/sh -s {label} {arguments}
+printf '\\n%s sh\\n' "$2"
+(trap 'kill $s' TERM; sleep "${{5%.*}}" & s=$!; wait $s && kill -KILL $$) </dev/null >/dev/null 2>&1 &
+exec /bin/sh -s "$@" $!
 """
+"""Both ways end by themselves after BEAT_LIMIT seconds where packets are dropped before the script has come."""
 
 
 class StreamEnded(Exception):
@@ -68,7 +72,7 @@ def loader(mark: str, rates: Rates, timings: Timings) -> str:
         ]
     )
     size = len(script("python").encode())
-    return LOADER.format(imports=IMPORTS, mark=mark, size=size, label=LABEL, arguments=arguments)
+    return LOADER.format(imports=IMPORTS, size=size, label=LABEL, arguments=arguments)
 
 
 async def sample(sessions: Sessions, rates: Rates, timings: Timings) -> AsyncGenerator[Frame, None]:
