@@ -30,8 +30,8 @@ class Timings:
     """First retry where trying again rarely helps: refused key, changed host key. Spares fail2ban and logs."""
     beat: float = 5.0
     """Between the console's heartbeats to a sampler."""
-    beat_limit: float = 30.0
-    """Sampler and children are gone this long after the last heartbeat."""
+    beat_limit: float = 27.0
+    """The sampler ends itself this long after the last heartbeat; it and its children are gone within 30 s."""
     hello_limit: float = 15.0
     """For the sampler to start and say so."""
     slow_after: float = 10.0

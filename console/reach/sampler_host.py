@@ -349,7 +349,7 @@ class Sampler:
 
     def alarm(self) -> None:
         """Should the loop itself ever hang, this ends it."""
-        signal.setitimer(signal.ITIMER_REAL, self.beat_limit + 2.0)
+        signal.setitimer(signal.ITIMER_REAL, self.beat_limit + 1.0)
 
 
 def main() -> None:

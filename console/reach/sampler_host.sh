@@ -1,9 +1,9 @@
 # Runs on the host under a plain /bin/sh (POSIX, busybox too) where python3 cannot run the other script; see sampler.py.
-# Arguments: LABEL MARK NODE_EVERY GPU_EVERY BEAT_LIMIT SLOW_AFTER SLOW_LIMIT GPU_FIELDS. Writes no file.
+# Arguments: LABEL MARK NODE_EVERY GPU_EVERY BEAT_LIMIT SLOW_AFTER SLOW_LIMIT GPU_FIELDS LOADER_GUARD. Writes no file.
 # Three processes: this loop, a reader of heartbeats, and a guard that counts seconds since the last one and ends the
 # whole session. The guard works also when this loop hangs in a write that a dead connection never takes.
 root=$LANESWAP_SAMPLER_ROOT
-mark=$2 every=$3 gpu_every=${4%.*} beat_limit=${5%.*} slow_after=${6%.*} slow_limit=${7%.*} fields=$8
+mark=$2 every=$3 gpu_every=${4%.*} beat_limit=${5%.*} slow_after=${6%.*} slow_limit=${7%.*} fields=$8 loader_guard=$9
 main=$$ guard= reader= gpu= gpu_due=0 gpu_begun=0 gpu_said=0 number=0 errors=0 ticks=0 nodes= complained=-60 wall=
 [ "$beat_limit" -ge 1 ] || beat_limit=1
 [ "$slow_limit" -ge 1 ] || slow_limit=1
@@ -172,6 +172,7 @@ sample() {
     exec 2>/dev/null
     watch_beats >/dev/null &
     guard=$!
+    kill "$loader_guard"
     read_beats <&3 >/dev/null &
     reader=$!
     exec 3<&-

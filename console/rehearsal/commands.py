@@ -15,10 +15,9 @@ from console.readings.gpu import QUERY_FIELDS
 SCRIPT_LIMIT = 65536
 REFUSAL = "rehearsal host: only the console's own sampler and probes run here"
 BEAT = b"beat\n"
-_COMPLETE = ('exit "$laneswap_rc"\n', f"exec /bin/sh -s {LABEL}")
+_COMPLETE = ('exit "$laneswap_rc"\n', 'exec /bin/sh -s "$@" $!\n')
 _NONCE = re.compile(r"LANESWAP-BEGIN-([0-9a-zA-Z]{8,64})")
 _LIMIT = re.compile(r" laneswap (\d{1,5}) ")
-_MARK = re.compile(r"printf '\\n%s python\\n' ([0-9a-f]{8,64})\n")
 _ARGUMENTS = re.compile(
     rf"{LABEL} ((?:[0-9a-f]{{8,64}})(?: [0-9]+(?:\.[0-9]+)?){{5}} {re.escape(','.join(QUERY_FIELDS))})\n"
 )
@@ -44,9 +43,9 @@ class Played:
 def recognise(data: bytes) -> Played | None:
     """What this stdin of `exec /bin/sh` is, once it has arrived whole; None: not (yet) anything we know."""
     text = data.decode("utf-8", "replace")
-    if (mark := _MARK.search(text)) and (arguments := _ARGUMENTS.search(text)):
+    if arguments := _ARGUMENTS.search(text):
         size = len(script("python").encode())
-        known = LOADER.format(imports=IMPORTS, mark=mark[1], size=size, label=LABEL, arguments=arguments[1])
+        known = LOADER.format(imports=IMPORTS, size=size, label=LABEL, arguments=arguments[1])
         return Played(data, sampler=True) if text == known else None
     nonce, limit = _NONCE.search(text), _LIMIT.search(text)
     if nonce is None or limit is None:
@@ -60,8 +59,7 @@ def recognise(data: bytes) -> Played | None:
 
 def hopeless(data: bytes) -> bool:
     """True for a whole script that is not one of ours: no byte that could still come would make it one."""
-    text = data.decode("utf-8", "replace")
-    return text.endswith(_COMPLETE[0]) or (_COMPLETE[1] in text and text.endswith("\n"))
+    return data.decode("utf-8", "replace").endswith(_COMPLETE)
 
 
 class SamplerFeed:

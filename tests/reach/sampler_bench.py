@@ -95,7 +95,7 @@ class Bench:
             self.child._transport.close()  # type: ignore[attr-defined]
             await self.child.wait()
 
-    async def start(self, *, read: bool = True) -> None:
+    async def start(self, *, read: bool = True, send: bool = True) -> None:
         shell = SHELLS[self.flavour]
         self.child = await asyncio.create_subprocess_exec(
             *shell,
@@ -119,7 +119,8 @@ class Bench:
         while not self.reader.flavour:
             await self.read_once()
         assert self.reader.flavour == ("python" if self.flavour == "python" else "sh")
-        self.write(script(self.reader.flavour))
+        if send:
+            self.write(script(self.reader.flavour))
         if read:
             self._reading = asyncio.create_task(self._read())
 

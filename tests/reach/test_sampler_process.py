@@ -146,6 +146,14 @@ async def test_without_heartbeats_it_goes(tmp_path: Path, flavour: str) -> None:
         await until(lambda: bench.processes() == [], "gone after the last heartbeat")
 
 
+async def test_it_goes_also_where_its_script_never_came(tmp_path: Path, flavour: str) -> None:
+    async with Bench(tmp_path, flavour, timings=Timings(beat_limit=2.0)) as bench:
+        await bench.start(send=False)
+        assert bench.processes(), "it waits for its script"
+        # stdin stays open: as when packets are dropped from then on
+        await until(lambda: bench.processes() == [], "gone without a script")
+
+
 async def test_it_goes_also_while_a_write_is_stuck(tmp_path: Path, flavour: str) -> None:
     timings = Timings(beat_limit=2.0, slow_after=60.0, slow_limit=60.0)
     async with Bench(tmp_path, flavour, timings=timings, rates=Rates(node=0.2, gpu=1)) as bench:

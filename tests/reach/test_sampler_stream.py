@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import math
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -16,6 +17,7 @@ from ssh_host import QUICK, SshHost, eventually, up
 from stuck_proxy import StuckProxy
 
 from console.fleet.inventory import Rates
+from console.reach.limits import Timings
 from console.reach.link import Frame
 from console.reach.ssh import SshLink
 from console.readings.link import LinkStatus
@@ -125,6 +127,14 @@ async def test_heartbeats_keep_the_sampler_and_their_end_ends_it(tmp_path: Path)
             proxy.stick()
             await eventually(lambda: host.running == 0, "gone without a word from the console")
             assert link.state.status is LinkStatus.UP, "the console could not know yet"
+
+
+def test_the_sampler_is_gone_within_30_s_of_the_last_heartbeat() -> None:
+    limit = Timings().beat_limit
+    assert limit + 2.0 < 30.0, "the python script looks at once, its alarm rings a second later"
+    step = int(limit) // 6
+    assert step * math.ceil(limit / step) < 30.0, "the sh script counts in steps"
+    assert limit > 4 * Timings().beat, "four lost heartbeats are survived"
 
 
 async def test_a_stuck_connection_is_noticed_by_keepalives(tmp_path: Path) -> None:
