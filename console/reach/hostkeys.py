@@ -37,9 +37,9 @@ class KnownHosts:
 
         self._files = tuple(files)
         self.trusted: asyncssh.SSHKnownHosts = asyncssh.import_known_hosts("")
-        for row in (row for file in self._files for row in file.text.splitlines()):
+        for row in (row for file in self._files for row in file.text.split("\n")):
             try:
-                self.trusted.load(row)
+                self.trusted.load(_bare(row))
             except ValueError:
                 continue
 
@@ -76,6 +76,12 @@ class KnownHosts:
             if found:
                 return found
         return []
+
+
+def _bare(row: str) -> str:
+    """A line without its comment: OpenSSH takes any bytes there, asyncssh refuses the key where they are not ASCII."""
+    fields = row.split()
+    return " ".join(fields[: 4 if fields and fields[0].startswith("@") else 3])
 
 
 def advice(problem: HostKeyProblem, host: str, port: int) -> str:

@@ -66,7 +66,7 @@ def known_keys(text: str, host: str, port: int = 22) -> tuple[KnownKey, ...]:
     """The entries of a known_hosts text (sshd(8): plain, patterns, hashed) for host:port; broken lines are left out."""
     name = host.lower() if port == 22 else f"[{host.lower()}]:{port}"
     found = []
-    for number, entry in enumerate(text.splitlines(), 1):
+    for number, entry in enumerate(text.split("\n"), 1):
         fields = entry.split()
         marker = fields.pop(0) if fields and fields[0].startswith("@") else ""
         if len(fields) < 3 or fields[0].startswith("#") or not _matches(fields[0], name):

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
+import asyncssh
 import pytest
 from fake_docker import container, fake_docker
 from fake_link import FakeLink
@@ -23,6 +24,7 @@ from console.reach.link import ReachError
 from console.reach.sampler import StreamEnded, sample
 from console.reach.sessions import Sessions
 from console.readings.health import HttpAnswer, Transport
+from console.readings.output import Outcome
 
 METRICS = b"sglang:num_running_reqs 3\nsglang:gen_throughput 66.3\n"
 
@@ -149,3 +151,14 @@ async def test_a_server_that_opens_no_session_ends_the_wait() -> None:
     with pytest.raises(StreamEnded, match="no session for the sampler"):
         async with asyncio.timeout(10):
             await anext(frames)
+
+
+@pytest.mark.parametrize("comment", ["ops@caf\u00e9", "[@click=app.quit]", "\u202e\u009b2J", "a\u0085b", "two words"])
+async def test_a_comment_in_known_hosts_may_be_anything(comment: str) -> None:
+    """asyncssh drops lines whose comment is not ASCII; the host's own key was then reported as changed."""
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    async with SshHost(keys=[key]) as host:
+        known = host.known_hosts.strip() + b" " + comment.encode() + b"\n"
+        async with up(host.link(known_hosts=known)) as link:
+            done = await link.run(["echo", "in"])
+            assert (done.outcome, done.stdout.strip()) == (Outcome.DONE, "in"), link.state.error
