@@ -1,15 +1,20 @@
 """A stand-in inference engine: real HTTP, SGLang or vLLM series that move at an exactly known rate.
 
-Standard library only and one file, so that it also runs inside a container: `python3 engine.py --kind sglang --port 8210`.
+Standard library only and one file, tables included, so that it also runs inside a container from a single read-only
+mount: `python3 engine.py --kind sglang --port 8210`. That, and not taste, is why this module is longer than its fellows.
 Names, labels and buckets are those of SGLang 0.5.23 and vLLM 0.32.0; every number follows from the options. Counters
-of tokens and steps are rate x elapsed, unrounded. `POST /__fault {"fault": "hang"}` (or a JSON line on stdin with
-`--control`) switches a fault at run time; `GET /__truth` answers what the series must say.
+of tokens and steps are rate x elapsed, unrounded.
+
+Faults are switched at run time by JSON lines on stdin with `--control`, or by `POST /__fault {"fault": "hang"}` with the
+token of the environment variable LANESWAP_ENGINE_TOKEN in the header X-Laneswap-Token; where that is not set there is no
+such path, as anyone on the machine could ask it. `GET /__truth` answers what the series must say.
 """
 
 # ruff: noqa: E501 - series and log lines stand as the engines write them
 from __future__ import annotations
 
 import argparse
+import hmac
 import io
 import json
 import os
@@ -39,6 +44,8 @@ FAULTS = (
     "exit",  # the process ends with `code` (1)
 )
 FROZEN = ("hang", "503", "silent")
+TOKEN_VARIABLE, TOKEN_HEADER = "LANESWAP_ENGINE_TOKEN", "X-Laneswap-Token"
+MOST_ORDER = 65536
 HTML = (
     "<!DOCTYPE html>\n<html><head><title>504 Gateway Time-out</title></head>\n<body><center><h1>504 Gateway Time-out</h1>"
     "</center><hr><center>nginx/1.24.0 (Ubuntu)</center></body></html>\n"
@@ -592,6 +599,8 @@ class Handler(BaseHTTPRequestHandler):
     server_version = "uvicorn"
     timeout = 120
     engine: Engine
+    token = b""
+    """What an order over HTTP must show; without one there are no such orders."""
 
     def do_GET(self) -> None:
         """Answer one request under the fault in force."""
@@ -606,10 +615,17 @@ class Handler(BaseHTTPRequestHandler):
         self.send(self.engine.answer(self.path.partition("?")[0]))
 
     def do_POST(self) -> None:
-        """Switch a fault."""
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        if self.path != "/__fault":
+        """Switch a fault, for who has the token."""
+        length = self.headers.get("Content-Length") or "0"
+        shown = (self.headers.get(TOKEN_HEADER) or "").encode()
+        if not length.isdecimal() or int(length) > MOST_ORDER:
+            self.close_connection = True
+            return self.send(Answer(413, "application/json", b'{"detail":"too large"}'))
+        body = self.rfile.read(int(length))
+        if self.path != "/__fault" or not self.token:
             return self.send(Answer(404, "application/json", b'{"detail":"Not Found"}'))
+        if not hmac.compare_digest(shown, self.token):
+            return self.send(Answer(403, "application/json", b'{"detail":"wrong token"}'))
         try:
             self.engine.set_fault(order(body))
         except ValueError as error:
@@ -776,6 +792,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 def main() -> None:
     """Boot, listen, answer until told to end."""
     options = parse()
+    token = os.environ.pop(TOKEN_VARIABLE, "").encode()
     engine = Engine(options)
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -786,7 +803,7 @@ def main() -> None:
     for work in (boot_log, work_log, *((obey,) if options.control else ())):
         threading.Thread(target=work, args=(engine,), daemon=True).start()
     time.sleep(max(0.0, engine.opens_at - time.monotonic()))
-    server = Server((options.host, options.port), type("Bound", (Handler,), {"engine": engine}))
+    server = Server((options.host, options.port), type("Bound", (Handler,), {"engine": engine, "token": token}))
     engine.port = server.server_address[1]
     if options.announce_fd >= 0:
         with os.fdopen(options.announce_fd, "w") as announce:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import secrets
+import socket
 import subprocess
 import sys
 import time
@@ -21,6 +23,7 @@ from console.rehearsal import engine as engine_module
 
 ENGINE = Path(engine_module.__file__)
 LIMIT = 30.0
+TOKEN = secrets.token_hex(16)
 
 
 @dataclass
@@ -30,10 +33,13 @@ class Running:
     process: subprocess.Popen[bytes]
     port: int
 
-    def get(self, path: str, method: str = "GET", body: object = None) -> tuple[int, bytes, dict[str, str]]:
+    def get(
+        self, path: str, method: str = "GET", body: object = None, *, token: str = TOKEN
+    ) -> tuple[int, bytes, dict[str, str]]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT)
+        headers = {engine_module.TOKEN_HEADER: token} if token else {}
         try:
-            connection.request(method, path, None if body is None else json.dumps(body))
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
             answer = connection.getresponse()
             return answer.status, answer.read(), dict(answer.getheaders())
         finally:
@@ -62,7 +68,7 @@ def flat(text: str) -> dict[str, float]:
 
 
 @contextmanager
-def running(*options: str) -> Iterator[Running]:
+def running(*options: str, token: str = TOKEN) -> Iterator[Running]:
     read, write = os.pipe()
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", str(ENGINE), "--control", f"--announce-fd={write}", *options],
@@ -70,6 +76,7 @@ def running(*options: str) -> Iterator[Running]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         pass_fds=(write,),
+        env={**os.environ, engine_module.TOKEN_VARIABLE: token},
     )
     os.close(write)
     try:
@@ -282,6 +289,24 @@ def test_unknown_fault_is_refused_with_the_known_ones(engine: Running) -> None:
     assert status == 400 and b"known: none, hang" in body
     assert engine.get("/__fault", "POST", ["hang"])[0] == 400
     assert engine.truth()["fault"] == "none"
+
+
+def test_faults_over_http_want_the_token(engine: Running) -> None:
+    for token in ("", "wrong"):
+        assert engine.get("/__fault", "POST", {"fault": "hang"}, token=token)[0] == 403
+    assert engine.truth()["fault"] == "none"
+    assert engine.fault(fault="hang") == 200
+    with running("--kind=vllm", token="") as alone:
+        for token in ("", TOKEN):
+            assert alone.get("/__fault", "POST", {"fault": "exit"}, token=token)[0] == 404
+        assert alone.truth()["fault"] == "none"
+
+
+@pytest.mark.parametrize("length", ["-1", "many", str(engine_module.MOST_ORDER + 1)])
+def test_an_order_of_odd_length_is_refused_unread(length: str) -> None:
+    with running() as one, socket.create_connection(("127.0.0.1", one.port), timeout=LIMIT) as wire:
+        wire.sendall(f"POST /__fault HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n".encode())
+        assert wire.recv(100).startswith(b"HTTP/1.1 413 ")
 
 
 def test_the_end_of_stdin_is_the_end() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import time
 import urllib.error
 import urllib.request
@@ -12,6 +13,7 @@ from typing import Any
 
 from bed.client import BedHost
 from bed.system import BedError, wait_for
+from console.rehearsal.engine import TOKEN_HEADER, TOKEN_VARIABLE
 
 PROGRAM = Path(__file__).parents[3] / "console" / "rehearsal" / "engine.py"
 INSIDE = "/srv/laneswap"
@@ -27,6 +29,8 @@ class BedEngine:
     name: str
     kind: str
     port: int
+    token: str
+    """What its faults are switched with; only this run knows it."""
 
     @property
     def url(self) -> str:
@@ -44,7 +48,8 @@ class BedEngine:
     def fault(self, name: str, **more: Any) -> None:
         """Switch a fault of the engine; `none` heals it."""
         body = json.dumps({"fault": name, **more}).encode()
-        with urllib.request.urlopen(f"{self.url}/__fault", data=body, timeout=5.0):
+        request = urllib.request.Request(f"{self.url}/__fault", body, {TOKEN_HEADER: self.token})
+        with urllib.request.urlopen(request, timeout=5.0):
             pass
 
     def signal(self, word: str) -> None:
@@ -79,6 +84,7 @@ class BedEngine:
 
 def run_engine(host: BedHost, name: str, kind: str, port: int, *options: str, network: str = "bridge") -> BedEngine:
     """Start an engine in a container and wait until it answers. Raises BedError."""
+    token = secrets.token_hex(16)
     host.write(f"{INSIDE}/engine.py", PROGRAM.read_text())
     host.write(f"{SNAPSHOT}/config.json", "{}")
     host.docker(
@@ -88,13 +94,14 @@ def run_engine(host: BedHost, name: str, kind: str, port: int, *options: str, ne
         f"--network={network}",
         *((f"--publish={port}:{port}",) if network == "bridge" else ()),
         "--restart=no",
+        f"--env={TOKEN_VARIABLE}={token}",
         f"--volume={INSIDE}/engine.py:/engine.py:ro",
         f"--volume={SNAPSHOT}:/model:ro",
         str(host.description["images"]["engine"]),
         *("python3", "/engine.py", "--kind", kind, "--host", "0.0.0.0", "--port", str(port), "--model-path", "/model"),
         *options,
     )
-    engine = BedEngine(host, name, kind, port)
+    engine = BedEngine(host, name, kind, port, token)
     engine.wait_ready()
     return engine
 
