@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from console.reach.connection import load_asyncssh
 from console.reach.link import ReachError, Reason
+from console.reach.private import PrivateFolder
 from console.reach.sessions import Sessions
 from console.sanitize import line
 
-_FOLDER = "laneswap-"
+T = TypeVar("T")
+_FOLDER = "laneswap-socket-"
 _WORDS = (
     (re.compile(r"refused", re.IGNORECASE), Reason.REFUSED),
     (re.compile(r"timed? ?out", re.IGNORECASE), Reason.TIMEOUT),
@@ -107,13 +108,9 @@ async def open_tcp(
     reader = asyncio.StreamReader(loop=loop)
     protocol = ChannelStream(reader, loop=loop)
     connection: Any = sessions.connection  # typed for text sessions only
-    opening = asyncio.ensure_future(connection.create_connection(lambda: protocol, host, port))
     what = f"connect {host}:{port}"
     try:
-        await asyncio.shield(opening)
-    except asyncio.CancelledError:
-        opening.add_done_callback(_close_late)
-        raise
+        await _kept(connection.create_connection(lambda: protocol, host, port), lambda made: made[0].abort())
     except asyncssh.ChannelOpenError as error:
         raise _channel_error(host_name, what, error, lost=sessions.watch.lost.is_set()) from error
     except (asyncssh.Error, OSError) as error:
@@ -121,10 +118,19 @@ async def open_tcp(
     return reader, asyncio.StreamWriter(protocol.transport, protocol, reader, loop)
 
 
-def _close_late(opening: asyncio.Future[Any]) -> None:
-    """The caller went away while the channel was being opened."""
-    if not opening.cancelled() and opening.exception() is None:
-        opening.result()[0].abort()
+async def _kept(work: Awaitable[T], undo: Callable[[T], object]) -> T:
+    """What `work` makes. If the caller goes away meanwhile it is made all the same, and undone then."""
+    making = asyncio.ensure_future(work)
+
+    def late(made: asyncio.Future[T]) -> None:
+        if not made.cancelled() and made.exception() is None:
+            undo(made.result())
+
+    try:
+        return await asyncio.shield(making)
+    except asyncio.CancelledError:
+        making.add_done_callback(late)
+        raise
 
 
 def _channel_error(host: str, what: str, error: Any, *, lost: bool) -> ReachError:
@@ -147,15 +153,16 @@ async def forward_unix(
     asyncssh = load_asyncssh()
     sessions = await ready()
     try:
-        folder = await asyncio.to_thread(private_folder)
+        folder = await _kept(asyncio.to_thread(private_folder), PrivateFolder.remove)
     except OSError as error:
         hint = "this machine: free space, or set XDG_RUNTIME_DIR or TMPDIR to a folder that can be written to"
         problem = f"no folder for the forwarded socket: {line(str(error), 200)}"
         raise ReachError(host_name, f"forward {remote_path}", problem, hint) from error
-    local = folder / "socket"
+    local = folder.path / "socket"
     try:
         try:
-            listener = await sessions.connection.forward_local_path(str(local), remote_path)
+            opening = sessions.connection.forward_local_path(str(local), remote_path)
+            listener = await _kept(opening, asyncssh.SSHListener.close)
         except (asyncssh.Error, OSError) as error:
             raise ReachError(host_name, f"forward {remote_path}", line(str(error), 200)) from error
         try:
@@ -166,19 +173,10 @@ async def forward_unix(
                 async with asyncio.timeout(1.0):
                     await listener.wait_closed()
     finally:
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        folder.remove()
 
 
-def private_folder() -> Path:
-    """A new folder that only this user can enter; those of consoles that no longer run are removed. Blocking."""
-    import psutil
-
+def private_folder() -> PrivateFolder:
+    """A new folder that only this user can enter; those that killed consoles left are removed. Blocking."""
     base = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir())
-    if not os.access(base, os.W_OK):
-        base = Path(tempfile.gettempdir())
-    for old in base.glob(f"{_FOLDER}[0-9]*-*"):
-        pid = old.name.removeprefix(_FOLDER).partition("-")[0]
-        with suppress(OSError):
-            if pid.isdigit() and not psutil.pid_exists(int(pid)) and old.lstat().st_uid == os.getuid():
-                shutil.rmtree(old, ignore_errors=True)
-    return Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-", dir=base))
+    return PrivateFolder(_FOLDER, base if os.access(base, os.W_OK) else None)

@@ -9,19 +9,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
-import fcntl
 import json
 import os
-import shutil
 import signal
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import asyncssh
 
+from console.reach.private import PrivateFolder
 from console.rehearsal.boxes import Box, Boxes
 from console.rehearsal.machine import SimulatedMachine
 from console.rehearsal.scenario import (
@@ -174,32 +172,6 @@ def die_with_parent() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def make_root() -> tuple[Path, int]:
-    """A fresh private folder, and the lock that says it is in use. Folders of the killed are removed on the way."""
-    sweep()
-    root = Path(tempfile.mkdtemp(prefix=PREFIX))
-    return root, _locked(root)
-
-
-def sweep() -> None:
-    """Remove folders of ours whose process was killed before it could: nobody holds their lock."""
-    for old in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError):
-            if old.stat().st_uid == os.getuid() and not old.is_symlink() and time.time() - old.stat().st_mtime > 60:
-                os.close(_locked(old))
-                shutil.rmtree(old, ignore_errors=True)
-
-
-def _locked(root: Path) -> int:
-    handle = os.open(root / ".lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise
-    return handle
-
-
 def say(message: dict[str, object]) -> None:
     """One JSON line to the starting process."""
     with contextlib.suppress(BrokenPipeError):
@@ -231,24 +203,26 @@ async def serve() -> None:
         return
     start = json.loads(first)
     scenario = Scenario.model_validate(start["scenario"])
-    root, _lock = make_root()
+    folder = PrivateFolder(PREFIX)
     main = asyncio.current_task()
     assert main is not None
     for number in (signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, main.cancel)
     loop.add_signal_handler(signal.SIGINT, lambda: None)  # ctrl+c is the starting process's business
     try:
-        fleet = RehearsalFleet(scenario, float(start["speed"]), root, asyncssh.import_public_key(start["client_key"]))
+        fleet = RehearsalFleet(
+            scenario, float(start["speed"]), folder.path, asyncssh.import_public_key(start["client_key"])
+        )
         try:
             await fleet.start()
-            say({"hosts": fleet.addresses(), "root": str(root)})
+            say({"hosts": fleet.addresses(), "root": str(folder.path)})
             await _until_told(fleet, stdin)
         finally:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CLOSE_LIMIT):
                     await fleet.close()
     finally:
-        shutil.rmtree(root, ignore_errors=True)
+        folder.remove()
 
 
 async def _until_told(fleet: RehearsalFleet, stdin: asyncio.StreamReader) -> None:

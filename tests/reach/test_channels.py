@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 from ssh_host import SshHost, eventually, up
 
-from console.reach.channels import private_folder
 from console.reach.link import ReachError, Reason
+from console.reach.private import PrivateFolder, sweep
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -116,11 +119,51 @@ async def test_no_socket_without_a_link(tmp_path: Path) -> None:
     assert down.value.reason is Reason.UNREACHABLE
 
 
-def test_folders_of_dead_consoles_are_removed_and_others_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_caller_that_goes_away_leaves_no_folder_and_no_listener(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    dead, mine, alien = tmp_path / "laneswap-4194999-abc", tmp_path / f"laneswap-{os.getpid()}-abc", tmp_path / "other"
-    for folder in (dead, mine, alien):
+    async with SshHost() as host, up(host.link()) as link:
+        for turns in range(12):  # at every point where it can be cancelled
+
+            async def forwarded() -> None:
+                async with link.forward_unix(str(tmp_path / "none")):
+                    pass
+
+            task = asyncio.create_task(forwarded())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        await eventually(lambda: list(tmp_path.iterdir()) == [], "no folder is left")
+
+
+def test_folders_of_the_killed_are_removed_and_others_kept(tmp_path: Path) -> None:
+    killed, used, fresh, foreign = (tmp_path / name for name in ("laneswap-a", "laneswap-b", "laneswap-c", "other-d"))
+    for folder in (killed, used, fresh, foreign):
         folder.mkdir()
-    (dead / "socket").touch()
-    new = private_folder()
-    assert {path.name for path in tmp_path.iterdir()} == {mine.name, alien.name, new.name}
+        (folder / "socket").touch()
+    (tmp_path / "laneswap-link").symlink_to(foreign)
+    holder = "import sys,time; from pathlib import Path; from console.reach.private import locked; "
+    holder += "locked(Path(sys.argv[1])); print(flush=True); time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", holder, str(used)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        an_hour_ago = time.time() - 3600
+        for folder in (killed, used, foreign):
+            os.utime(folder, (an_hour_ago, an_hour_ago))
+        sweep("laneswap-", tmp_path)
+        left = (killed.exists(), used.exists(), fresh.exists(), foreign.exists())
+        process.kill()
+    sweep("laneswap-", tmp_path)
+    assert left == (False, True, True, True)
+    assert not used.exists(), "its holder was killed"
+
+
+def test_a_private_folder_is_private_and_goes(tmp_path: Path) -> None:
+    folder = PrivateFolder("laneswap-", tmp_path)
+    assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
+    (folder.path / "socket").touch()
+    folder.remove()
+    folder.remove()
+    assert list(tmp_path.iterdir()) == []

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -23,7 +22,6 @@ from console.reach.limits import Timings
 from console.reach.sampler import loader, script
 from console.readings.output import SHELL_LINE
 from console.rehearsal import Rehearsal, RehearsalError
-from console.rehearsal import server as rehearsal_server
 
 LIMIT = 30.0
 MARK = "0123456789abcdef"
@@ -166,20 +164,3 @@ async def test_a_fleet_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(RehearsalError, match="did not start: no room in /tmp"):
         async with Rehearsal("station"):
             pass
-
-
-def test_folders_of_the_killed_are_swept_and_others_are_not(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    old, used, foreign = (tmp_path / name for name in ("laneswap-rehearsal-a", "laneswap-rehearsal-b", "other-c"))
-    for folder in (old, used, foreign):
-        folder.mkdir()
-        (folder / "file").write_text("x")
-    lock = rehearsal_server._locked(used)
-    an_hour_ago = time.time() - 3600
-    for folder in (old, used, foreign):
-        os.utime(folder, (an_hour_ago, an_hour_ago))
-    try:
-        rehearsal_server.sweep()
-    finally:
-        os.close(lock)
-    assert (old.exists(), used.exists(), foreign.exists()) == (False, True, True)
