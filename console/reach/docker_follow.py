@@ -21,7 +21,7 @@ TAIL = 200
 CATCH_UP = 1000
 """Lines asked for at most after a lost connection."""
 FEED_EVERY = 0.1
-"""Seconds between batches."""
+"""Seconds between batches, at least; a quiet log wakes nobody."""
 RETRY_FIRST, RETRY_MOST = 0.5, 5.0
 """Seconds before the log is asked for again."""
 
@@ -35,6 +35,7 @@ class LogFollower:
         self._door, self._threads = door, threads
         self._id, self._on_line = container_id, on_line
         self._pending = Pending()
+        self._loop, self._came = asyncio.get_running_loop(), asyncio.Event()
         self._newest = 0
         self._sdk: Sdk | None = None
         self._tasks = (asyncio.create_task(self._follow()), asyncio.create_task(self._feed()))
@@ -96,9 +97,11 @@ class LogFollower:
             for number, payload in frames.feed(piece):
                 for row in rows[number].feed(payload):
                     self._put(stamped(row), since)
+            self._loop.call_soon_threadsafe(self._came.set)
         for lines in rows.values():
             if rest := lines.last():
                 self._put(stamped(rest), since)
+        self._loop.call_soon_threadsafe(self._came.set)
 
     def _put(self, line: StampedLine, since: int) -> None:
         """Docker's `since` includes its own moment: what was shown before is left out."""
@@ -109,6 +112,8 @@ class LogFollower:
 
     async def _feed(self) -> None:
         while True:
+            await self._came.wait()
+            self._came.clear()
             for line in self._pending.take():
                 self._on_line(line.wall, sanitize.line(line.text))
             await asyncio.sleep(FEED_EVERY)

@@ -24,6 +24,7 @@ from docker.transport.unixconn import UnixHTTPAdapter, UnixHTTPConnection, UnixH
 
 from console.reach.docker_threads import DockerSilent, DockerUnreadable, NoSuchContainer
 from console.readings.docker_errors import DockerProblem, explain_answer
+from console.sanitize import line
 
 MAX_ANSWER = 32 * 1024 * 1024
 """Bytes of one answer; more is refused."""
@@ -109,7 +110,11 @@ class Sdk:
         self._sockets = _Sockets()
         self._limit = limit
         seconds = max(1, round(limit))
-        self._api = APIClient(base_url="unix:///unused", version=version, timeout=seconds)
+        try:
+            self._api = APIClient(base_url="unix:///unused", version=version, timeout=seconds)
+        except Exception as error:  # it reads the user's client configuration, and takes its form for granted
+            words = f"the docker SDK cannot be set up here: {type(error).__name__}: {line(str(error), 200)}"
+            raise DockerUnreadable(DockerProblem(words, "correct ~/.docker/config.json of this machine")) from error
         self._api.mount("http+docker://", _Adapter(self._sockets, path, seconds))
         self._api.trust_env = False  # no proxy and no netrc password for a socket
         self._api.headers["Accept-Encoding"] = "identity"

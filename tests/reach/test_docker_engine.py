@@ -418,6 +418,33 @@ async def test_a_cancelled_read_leaves_no_thread_and_the_next_one_works(docker: 
         assert names(await engine.read()) == ["c"]
 
 
+@pytest.mark.parametrize("text", ["null", "[]", '{"proxies": []}'])
+async def test_an_odd_client_configuration_is_said(
+    docker: FakeDocker, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config.json").write_text(text)
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    async with opened(docker.path) as (engine, _):
+        found = await engine.read()
+    assert "the docker SDK cannot be set up here" in found.problem
+    assert "config.json" in found.hint
+
+
+async def test_a_quiet_log_wakes_nobody(docker: FakeDocker, monkeypatch: pytest.MonkeyPatch) -> None:
+    from console.reach import docker_follow
+
+    monkeypatch.setattr(docker_follow, "FEED_EVERY", 0.001)
+    raw = docker.add(container(1, "c"))
+    docker.log_pieces[raw["Id"]] = [frame(1, b"2026-10-18T09:00:00Z one\n")]
+    taken: list[int] = []
+    async with opened(docker.path) as (engine, _):
+        follower, lines = await follow(engine, raw["Id"])
+        await until(lambda: len(lines) == 1)
+        monkeypatch.setattr(follower._pending, "take", lambda: taken.append(1) or [])
+        await asyncio.sleep(0.2)
+    assert len(taken) <= 1
+
+
 def test_the_sdk_is_imported_only_when_a_docker_is_asked() -> None:
     script = "import sys, console.reach.docker_engine; print(*{'docker', 'requests', 'urllib3'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
