@@ -25,6 +25,8 @@ CURSOR_OFF, CURSOR_ON = b"\x1b[?25l", b"\x1b[?25h"
 MOUSE_ON = tuple(f"\x1b[?{mode}h".encode() for mode in (1000, 1003, 1015, 1006))
 MOUSE_OFF = tuple(f"\x1b[?{mode}l".encode() for mode in (1000, 1003, 1015, 1006))
 PASTE_OFF, FOCUS_OFF = b"\x1b[?2004l", b"\x1b[?1004l"
+NOT_INHERITED = ("NO_COLOR", "COLORTERM", "TEXTUAL", "TEXTUAL_THEME", "LINES", "COLUMNS")
+"""Of the test's own terminal. Under a terminal readline exports its size, which would go before that of the pty."""
 
 
 class PtyConsole:
@@ -35,7 +37,7 @@ class PtyConsole:
         self.output = bytearray()
         self.resize(columns, rows)
         self.modes_before = termios.tcgetattr(slave)
-        env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLORTERM", "TEXTUAL", "TEXTUAL_THEME")}
+        env = {name: value for name, value in os.environ.items() if name not in NOT_INHERITED}
         env |= {"TERM": "xterm-256color", "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
         env |= environment or {}
         self.slave_name = os.ttyname(slave)

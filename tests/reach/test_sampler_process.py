@@ -198,9 +198,8 @@ def descriptors(pid: int) -> list[str]:
 
 def stuck(bench: Bench) -> bool:
     """Whether the pipe of its output is full, as seen from here."""
-    assert bench.child is not None
-    transport = bench.child._transport.get_pipe_transport(1)  # type: ignore[attr-defined]
-    return not transport.is_reading()
+    assert bench.child is not None and bench.child.stdout is not None
+    return bool(bench.child.stdout._paused)  # type: ignore[attr-defined]  # is_reading() came after Python 3.11.2
 
 
 def command(pid: int) -> bytes:

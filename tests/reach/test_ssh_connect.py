@@ -6,10 +6,14 @@ import asyncio
 import dataclasses
 import socket
 import threading
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import asyncssh
+import key_agent
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,26 +72,27 @@ async def test_ssh_config_is_honoured(tmp_path: Path) -> None:
     assert host.logins == 1
 
 
-async def test_keys_of_the_agent_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = key_file(tmp_path)
-    file.write_bytes(USER_KEY.export_private_key())
+@pytest.mark.parametrize(
+    "agent",
+    [
+        pytest.param(key_agent.stand_in, id="stand-in"),
+        pytest.param(
+            key_agent.openssh,
+            id="openssh",
+            marks=pytest.mark.skipif(which("ssh-agent") is None, reason="no ssh-agent here (package openssh-client)"),
+        ),
+    ],
+)
+async def test_keys_of_the_agent_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: Callable[..., AbstractAsyncContextManager[None]]
+) -> None:
     monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
     monkeypatch.setenv("HOME", str(tmp_path))
-    quiet = asyncio.subprocess.DEVNULL
-    agent = await asyncio.create_subprocess_exec("ssh-agent", "-D", "-a", tmp_path / "agent", stdout=quiet)
-    try:
-        await eventually((tmp_path / "agent").exists, "the agent listens")
-        adding = await asyncio.create_subprocess_exec("ssh-add", "-q", file, stderr=quiet)
-        assert await adding.wait() == 0
-        file.unlink()
-        async with SshHost(authorized=authorized()) as host:
-            (tmp_path / "known").write_bytes(host.known_hosts)
-            text = f"Host node\n HostName 127.0.0.1\n Port {host.port}\n User ops\n"
-            async with up(config_link(tmp_path, f"{text} UserKnownHostsFile {tmp_path / 'known'}\n")) as link:
-                assert (await link.run(["true"], limit=30.0)).ok, link.state
-    finally:
-        agent.terminate()
-        await agent.wait()
+    async with agent(tmp_path / "agent", USER_KEY), SshHost(authorized=authorized()) as host:
+        (tmp_path / "known").write_bytes(host.known_hosts)
+        text = f"Host node\n HostName 127.0.0.1\n Port {host.port}\n User ops\n"
+        async with up(config_link(tmp_path, f"{text} UserKnownHostsFile {tmp_path / 'known'}\n")) as link:
+            assert (await link.run(["true"], limit=30.0)).ok, link.state
 
 
 async def test_certificates_of_user_and_host(tmp_path: Path) -> None:
