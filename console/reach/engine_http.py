@@ -151,7 +151,9 @@ class EngineHttp:
         http: Any = importlib.import_module("console.reach.http_transport")
         core = http.httpcore
         words = _words(error)
-        if isinstance(error, http.OpenFailed):
+        if self._closed:
+            attempt.fail(Transport.UNREACHABLE, "closed")
+        elif isinstance(error, http.OpenFailed):
             attempt.fail(*_not_opened(error.cause))
         elif isinstance(error, core.NetworkError | core.RemoteProtocolError) and self._link_down():
             attempt.fail(Transport.UNREACHABLE, "the link to the host went down")

@@ -15,12 +15,17 @@ SETTLED = 60.0
 """Seconds after which a folder without a holder counts as left behind: a new one is not locked in its first moment."""
 
 
+_SWEPT: set[tuple[str, Path]] = set()
+
+
 class PrivateFolder:
     """A new 0700 folder below `base`. The lock ends with this process however it ends. Blocking. Raises OSError."""
 
     def __init__(self, prefix: str, base: Path | None = None) -> None:
         base = base or Path(tempfile.gettempdir())
-        sweep(prefix, base)
+        if (prefix, base) not in _SWEPT:  # once: a fleet of hundreds makes hundreds of them
+            _SWEPT.add((prefix, base))
+            sweep(prefix, base)
         self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=base))
         try:
             self._lock = locked(self.path)

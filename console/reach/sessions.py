@@ -61,6 +61,8 @@ class Sessions:
             async with asyncio.timeout(self._close_limit):
                 await self.connection.wait_closed()
         except TimeoutError:
+            pass
+        finally:
             self.connection.abort()
         for task in tuple(self._tasks):
             task.cancel()

@@ -353,6 +353,24 @@ async def test_after_close_it_answers_unreachable() -> None:
     assert len([task for task in asyncio.all_tasks() if "Engine" not in repr(task)]) == 1
 
 
+async def test_closing_during_a_request_is_an_answer_too() -> None:
+    arrived = asyncio.Event()
+
+    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        arrived.set()
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(hang, "127.0.0.1", 0) as server:
+        http = EngineHttp(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", None)
+        asking = asyncio.create_task(http.get("/metrics", limit=20.0))
+        await arrived.wait()
+        await http.close()
+        answer = await asking
+    assert (answer.transport, answer.detail) == (Transport.UNREACHABLE, "closed")
+
+
 async def test_the_base_may_have_a_path() -> None:
     async with Engine(answer(OK)) as engine:
         http = EngineHttp(f"http://127.0.0.1:{engine.port}/lane/", None)
