@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from console import format as fmt
+from console.readings.containers import Container, ContainerState
 from console.readings.health import LaneState
 from console.readings.link import LinkStatus
 from console.readings.memory import Memory
 from console.readings.quality import Quality, Reading
-from console.snapshot import HostView, LaneView, Severity, Snapshot
+from console.snapshot import HostView, LaneView, RankView, Severity, Snapshot
 
 FREE_ALARM_GIB = 4.0
 """MemFree below which a unified-memory node is critical: its GPU driver fails allocations instead of evicting cache."""
@@ -20,6 +21,10 @@ AVAILABLE_ALARM = 0.02
 DRIFT_ALARM_S = 2.0
 FIRST_SECONDS = 15.0
 """Seconds in which a lane that was not read yet is no alarm: reaching a host may take as long."""
+RESTARTS_ALARM = 3
+"""Restarts by the daemon itself since somebody last started a container, from which on it goes in circles."""
+SETTLED_S = 600.0
+"""Seconds of running after which a container that was restarted before goes in circles no more."""
 PRESSURE_ALARM = 10.0
 """Percent of the last 10 s in which every task waited for memory."""
 
@@ -71,7 +76,7 @@ def host_alarms(snapshot: Snapshot, host: HostView) -> Iterator[Alarm]:
         return
     memory = host.memory.current(snapshot.now)
     if memory is not None:
-        yield from memory_alarms(host.name, memory, host.unified, free_alarm_bytes(snapshot, host.name))
+        yield from _memory_alarms(snapshot, host, memory)
     elif why := host.memory.error or _silent(host.memory, snapshot.now, waited):
         yield Alarm(f"stale:{host.name}", Severity.LOOK, host.name, f"memory {why}", "")
     for gpu in host.gpus.current(snapshot.now) or ():
@@ -91,6 +96,18 @@ def host_alarms(snapshot: Snapshot, host: HostView) -> Iterator[Alarm]:
         yield Alarm(f"docker:{host.name}", Severity.LOOK, host.name, docker.problem, docker.hint)
     elif not host.containers.source.endswith("no docker") and (why := _silent(host.containers, snapshot.now, waited)):
         yield Alarm(f"docker:{host.name}", Severity.LOOK, host.name, f"containers {why}", "")
+
+
+def _memory_alarms(snapshot: Snapshot, host: HostView, memory: Memory) -> Iterator[Alarm]:
+    """Where nvidia-smi never answered nobody knows whether memory is unified: little that is free may be critical."""
+    threshold = free_alarm_bytes(snapshot, host.name)
+    found = tuple(memory_alarms(host.name, memory, host.unified, threshold))
+    yield from found
+    if host.unified or host.gpus.value is not None or not host.gpus.error or memory.device_memory:
+        return
+    for alarm in memory_alarms(host.name, memory, True, threshold):
+        if alarm.key not in {known.key for known in found}:
+            yield replace(alarm, severity=Severity.LOOK, text=f"{alarm.text}: critical if CPU and GPU share it")
 
 
 def _silent(reading: Reading[Any], now: float, waited: float) -> str:
@@ -130,7 +147,7 @@ _LANE_SEVERITY = {
 
 
 def lane_alarms(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
-    """The lane's state, mixed revisions, a third party that may restart it, and a full pool."""
+    """The lane's state, mixed revisions, what its containers are up to, and a full pool."""
     severity = _LANE_SEVERITY.get(lane.verdict.state)
     if severity is not None and not _first_seconds(snapshot, lane):
         text = f"{lane.verdict.state.upper()}: {lane.verdict.why}"
@@ -142,11 +159,42 @@ def lane_alarms(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
     if any(rank.container is not None and rank.container.autoheal for rank in lane.ranks):
         text = "autoheal label: a third party may restart it"
         yield Alarm(f"autoheal:{lane.name}", Severity.INFO, lane.name, text, "")
+    for rank in lane.ranks:
+        yield from _rank_alarms(snapshot, lane, rank)
     throughput = lane.throughput.current(snapshot.now)
     if throughput is not None and throughput.preemptions and throughput.window > 0:
         count = fmt.number(throughput.preemptions, 0)
         text = f"KV pool full: {count} preemptions in {fmt.number(throughput.window, 0)} s"
         yield Alarm(f"preempt:{lane.name}", Severity.LOOK, lane.name, text, "")
+
+
+_GOOD = (LaneState.SERVING, LaneState.IDLE, LaneState.BUSY)
+
+
+def _rank_alarms(snapshot: Snapshot, lane: LaneView, rank: RankView) -> Iterator[Alarm]:
+    """Containers of one rank: several on the lane's port, one that restarts again and again, one called unhealthy."""
+    host = snapshot.host(rank.host)
+    docker = host.containers.current(snapshot.now)
+    claims = [item.name for item in docker.items if item.up and lane.lane.port in item.ports] if docker else []
+    if rank.container is not None and len(claims) > 1:
+        text = f"{len(claims)} containers up on port {lane.lane.port} of {rank.host}: {', '.join(claims)}"
+        yield Alarm(f"port:{lane.name}:{rank.host}", Severity.LOOK, lane.name, text, "only one of them can serve")
+    if rank.container is None:
+        return
+    container, wall = rank.container, snapshot.wall + (host.drift or 0.0)
+    if container.restart_count >= RESTARTS_ALARM and _goes_in_circles(container, wall):
+        severity = Severity.LOOK if lane.verdict.state in _GOOD else Severity.ACT
+        text = f"{rank.host} {container.name} was restarted {container.restart_count} times by Docker"
+        yield Alarm(f"restarts:{lane.name}:{rank.host}", severity, lane.name, text, "read its log")
+    if container.health == "unhealthy" and container.up and lane.verdict.state is not LaneState.BOOTING:
+        text = f"{rank.host} {container.name}: Docker's own health check says unhealthy"
+        yield Alarm(f"unhealthy:{lane.name}:{rank.host}", Severity.LOOK, lane.name, text, "")
+
+
+def _goes_in_circles(container: Container, wall: float) -> bool:
+    """`wall` is Unix time by the host's clock."""
+    age = container.age(wall)
+    return container.state is ContainerState.RESTARTING or (age is not None and age < SETTLED_S)
 
 
 def _first_seconds(snapshot: Snapshot, lane: LaneView) -> bool:

@@ -16,7 +16,7 @@ from console.document import document
 from console.lamps import lamps
 from console.readings.health import LaneState
 from console.readings.link import LinkStatus
-from console.readings.quality import Reading
+from console.readings.quality import Quality, Reading
 from console.snapshot import SEVERITY_WORDS, HostView, LaneView, Severity, Snapshot, Source
 
 EXIT_GOOD = 0
@@ -91,7 +91,14 @@ def _tried(item: Reading[Any]) -> bool:
 def _host_settled(host: HostView) -> bool:
     if host.link.status is not LinkStatus.UP:
         return bool(host.link.error)
-    return _tried(host.memory) and (_tried(host.containers) or host.containers.source.endswith("no docker"))
+    containers = _tried(host.containers) or host.containers.source.endswith("no docker")
+    return _tried(host.memory) and containers and _gpus_settled(host)
+
+
+def _gpus_settled(host: HostView) -> bool:
+    """They tell whether memory is unified, and so which alarm it is judged by: worth the second that they take."""
+    facts = host.facts.value
+    return _tried(host.gpus) or (facts is not None and not facts.nvidia_smi)
 
 
 def _lane_settled(snapshot: Snapshot, lane: LaneView) -> bool:
@@ -145,7 +152,9 @@ def _host_line(snapshot: Snapshot, host: HostView) -> str:
     age = fmt.age(host.memory.age(snapshot.now))
     quality = host.memory.quality(snapshot.now)
     if memory is None:
-        return f"host {host.name}: {quality} {host.link.error or host.memory.error} (last reading {age} ago)"
+        word = "UNREADABLE" if host.memory.error and quality in (Quality.LIVE, Quality.LATE) else str(quality)
+        why = host.link.error or host.memory.error or "no reading in time"
+        return f"host {host.name}: {word} {why} (last reading {age} ago)"
     if memory.device_memory:
         named = ((f"node {node.node}" if node.cpus else "HBM", node) for node in memory.numa)
         pools = ", ".join(f"{name} free {fmt.gib(node.free)} of {fmt.gib(node.total)}" for name, node in named)

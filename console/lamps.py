@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from console import format as fmt
-from console.readings.containers import ContainerState
+from console.readings.containers import ContainerState, belongs
 from console.readings.health import LaneState
 from console.snapshot import LaneView, Severity, Snapshot
 
@@ -49,7 +49,12 @@ def _uptime(snapshot: Snapshot, lane: LaneView) -> str:
     started = lane.lights.process.started_at
     if started is None or lane.lights.process.running == 0:
         return ""
-    return f"up {fmt.duration(snapshot.wall - started)}"
+    return f"up {fmt.duration(_head_wall(snapshot, lane) - started)}"
+
+
+def _head_wall(snapshot: Snapshot, lane: LaneView) -> float:
+    """Unix time now by the head's clock: container times are by that one."""
+    return snapshot.wall + (snapshot.host(lane.lane.head).drift or 0.0)
 
 
 def _for(snapshot: Snapshot, lane: LaneView) -> str:
@@ -75,7 +80,7 @@ def _busy(snapshot: Snapshot, lane: LaneView) -> _Words:
 
 def _booting(snapshot: Snapshot, lane: LaneView) -> _Words:
     started = lane.lights.process.started_at
-    elapsed = snapshot.now - lane.state_since if started is None else snapshot.wall - started
+    elapsed = snapshot.now - lane.state_since if started is None else _head_wall(snapshot, lane) - started
     usual = lane.lane.usual_boot_s
     of_usual = f" of {fmt.duration(usual)}" if usual else ""
     late = usual is not None and elapsed > BOOT_OVERDUE * usual
@@ -157,12 +162,17 @@ def rollback(snapshot: Snapshot, lane: LaneView) -> Lamp:
 
 
 def retired_containers(snapshot: Snapshot, lane: LaneView) -> tuple[str, ...]:
-    """Names of stopped containers on the head that hold a model revision, other than the serving one."""
-    serving_id = lane.ranks[0].container.id if lane.ranks and lane.ranks[0].container else ""
+    """Names of the lane's stopped containers on its head that hold a model revision, other than the serving one."""
+    serving = next((rank.container for rank in lane.ranks if rank.host == lane.lane.head), None)
     containers = snapshot.host(lane.lane.head).containers.current(snapshot.now)
     if containers is None:
         return ()
     stopped = (ContainerState.EXITED, ContainerState.CREATED)
     return tuple(
-        item.name for item in containers.items if item.state in stopped and item.revision and item.id != serving_id
+        item.name
+        for item in containers.items
+        if item.state in stopped
+        and item.revision
+        and (serving is None or item.id != serving.id)
+        and belongs(item, lane.lane.port, lane.lane.containers)
     )

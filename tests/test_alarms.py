@@ -154,6 +154,66 @@ def test_preemptions_mean_a_full_pool() -> None:
     assert found.text == "KV pool full: 7 preemptions in 60 s"
 
 
+def test_little_free_memory_is_said_where_nobody_knows_whether_it_is_unified() -> None:
+    memory = pictures.reading(pictures.memory(3.0, 95.0, 93.5))
+    never = replace(pictures.unread(), error="nvidia-smi has not answered for 40 s")
+    found = by_key(with_host(pictures.spark4(), 2, memory=memory, unified=False, gpus=never))
+    assert list(found) == ["memory:n3", "gpu:n3"]
+    assert found["memory:n3"].severity is Severity.LOOK
+    assert found["memory:n3"].text == "free 3.0 of 119.7 GiB, 93.5 cached: critical if CPU and GPU share it"
+    well = pictures.reading(pictures.memory(30.0, 95.0, 60.0))
+    assert list(by_key(with_host(pictures.spark4(), 2, memory=well, unified=False, gpus=never))) == ["gpu:n3"]
+
+
+def with_rank(snapshot: Snapshot, state: LaneState = LaneState.SERVING, **changes: Any) -> Snapshot:
+    """The third rank's container changed."""
+    ranks = list(snapshot.lanes[0].ranks)
+    held = ranks[2].container
+    assert held is not None
+    ranks[2] = replace(ranks[2], container=replace(held, **changes))
+    return with_lane(snapshot, ranks=tuple(ranks), verdict=LaneVerdict(state, "so"))
+
+
+@pytest.mark.parametrize(
+    ("count", "age", "state", "severity"),
+    [
+        (7, 12.0, LaneState.BOOTING, Severity.ACT),
+        (7, 12.0, LaneState.SERVING, Severity.LOOK),
+        (7, 3600.0, LaneState.SERVING, None),
+        (2, 12.0, LaneState.BOOTING, None),
+    ],
+)
+def test_a_container_that_goes_in_circles(count: int, age: float, state: LaneState, severity: Severity | None) -> None:
+    snapshot = with_host(pictures.spark4(), 2, drift=-1.0)
+    changed = with_rank(snapshot, state, restart_count=count, started_at=snapshot.wall - 1.0 - age)
+    found = by_key(changed).get("restarts:dsv41:n3")
+    assert (found.severity if found else None) is severity
+    if found:
+        assert found.text.startswith("n3 ") and found.text.endswith("was restarted 7 times by Docker")
+
+
+def test_an_unhealthy_container_is_said_unless_it_boots() -> None:
+    snapshot = pictures.spark4()
+    assert "unhealthy:dsv41:n3" in by_key(with_rank(snapshot, health="unhealthy"))
+    assert by_key(with_rank(snapshot, LaneState.BOOTING, health="unhealthy")) == {}
+    assert by_key(with_rank(snapshot, health="starting")) == {}
+
+
+def test_two_containers_on_the_port_are_said() -> None:
+    snapshot = pictures.station()
+    docker = snapshot.hosts[0].containers.value
+    assert docker is not None
+    serving, retired = docker.items
+    assert "port:station:station" not in by_key(snapshot)
+    up = replace(retired, state=serving.state)
+    both = pictures.reading(replace(docker, items=(serving, up)), 1.0)
+    found = by_key(with_host(snapshot, 0, containers=both))["port:station:station"]
+    assert found.severity is Severity.LOOK
+    assert found.text == f"2 containers up on port 30006 of station: {serving.name}, {up.name}"
+    stale = replace(both, taken_mono=snapshot.now - 100)
+    assert "port:station:station" not in by_key(with_host(snapshot, 0, containers=stale))
+
+
 def test_worst_comes_first() -> None:
     snapshot = with_host(pictures.spark4(), 0, drift=9.0)
     snapshot = with_lane(snapshot, verdict=LaneVerdict(LaneState.DOWN, "gone"))

@@ -136,3 +136,33 @@ def test_retired_containers_are_named_from_a_current_reading_only() -> None:
     stale = replace(head, containers=replace(head.containers, taken_mono=snapshot.now - 1000))
     old = replace(snapshot, hosts=tuple(stale if host.name == head.name else host for host in snapshot.hosts))
     assert retired_containers(old, lane) == ()
+
+
+def test_retired_containers_are_those_of_the_lane_whatever_rank_its_head_has() -> None:
+    snapshot = pictures.station()
+    lane = snapshot.lanes[0]
+    docker = snapshot.hosts[0].containers.value
+    assert docker is not None
+    retired = replace(docker.items[1], id="a" * 12)
+    foreign = replace(retired, id="b" * 12, name="other-lane-RETIRED", ports=(30007,))
+    host = replace(snapshot.hosts[0], containers=replace(snapshot.hosts[0].containers, value=replace(docker, items=(
+        docker.items[0], retired, foreign))))  # fmt: skip
+    snapshot = replace(snapshot, hosts=(host,))
+    assert retired_containers(snapshot, replace(lane, lane=lane.lane.model_copy(update={"containers": ""}))) == (
+        retired.name,
+    )
+    worker = replace(lane.ranks[0], host="worker", container=foreign)
+    stopped = replace(lane.ranks[0], rank=1, container=retired)
+    assert retired_containers(snapshot, replace(lane, ranks=(worker, stopped))) == ()
+
+
+def test_times_of_containers_are_by_the_clock_of_their_host() -> None:
+    snapshot = pictures.spark4()
+    ahead = replace(snapshot.hosts[0], drift=3600.0)
+    snapshot = replace(snapshot, hosts=(ahead, *snapshot.hosts[1:]))
+    lane = snapshot.lanes[0]
+    process = ProcessLight(4, 4, started_at=snapshot.wall + 3600 - 250)
+    lights = replace(lane.lights, process=process)
+    assert lamps(snapshot, replace(lane, lights=lights))[0].note == "up 4m10s"
+    booting = replace(lane, lights=lights, verdict=LaneVerdict(LaneState.BOOTING, "loading"))
+    assert lamps(snapshot, booting)[0].word.startswith("BOOT 4m10s")

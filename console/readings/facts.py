@@ -23,10 +23,12 @@ class HostFacts:
     """What the sampler runs on: `python3 3.11.2` or `sh`."""
     page_size: int = 4096
     """Bytes."""
+    nvidia_smi: bool | None = None
+    """Whether the host has an nvidia-smi, so that GPU figures are to be expected; None if it did not say."""
 
 
 def parse_facts(texts: Mapping[str, str]) -> HostFacts:
-    """Facts from the texts `hostname kernel boot_id cpus page_size python`, one value each; any may be absent."""
+    """Facts from the texts `hostname kernel boot_id cpus page_size python gpu`, one value each; any may be absent."""
     page_size = _number(texts.get("page_size", ""))
     return HostFacts(
         hostname=word(texts.get("hostname", ""), 64),
@@ -35,6 +37,7 @@ def parse_facts(texts: Mapping[str, str]) -> HostFacts:
         cpus=_number(texts.get("cpus", "")),
         python=word(texts.get("python", ""), 40),
         page_size=page_size if page_size in PAGE_SIZES else 4096,
+        nvidia_smi="/" in texts["gpu"] if texts.get("gpu") else None,
     )
 
 

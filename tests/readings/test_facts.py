@@ -39,3 +39,10 @@ def test_hostile_names_are_safe_and_short() -> None:
     facts = parse_facts({"hostname": "\x1b]0;x\x07evil\nname " + "n" * 500})
     assert facts.hostname.startswith("evil name n") and len(facts.hostname) == 64
     assert facts.hostname.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("text", "there"), [("/usr/bin/nvidia-smi", True), ("nvidia-smi is not on PATH", False), ("", None)]
+)
+def test_whether_gpu_figures_are_to_be_expected(text: str, there: bool | None) -> None:
+    assert parse_facts({"gpu": text}).nvidia_smi is there
