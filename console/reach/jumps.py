@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from console.reach.faults import ConnectFailed, Fault
 from console.readings.hostkeys import HostKeyProblem
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ class SharedJump:
         self._one_at_a_time = asyncio.Lock()
         self._connection: asyncssh.SSHClientConnection | None = None
         self._watch: Watch | None = None
+        self._attempts = 0
+        """Attempts that failed."""
+        self._fault: Fault | None = None
 
     def take(self) -> SharedJump:
         """Count one more user."""
@@ -48,9 +52,20 @@ class SharedJump:
     async def connection(
         self, make: Callable[[], Awaitable[tuple[asyncssh.SSHClientConnection, Watch]]]
     ) -> asyncssh.SSHClientConnection:
-        """The connection in use, or a new one by `make`; whatever `make` raises comes through."""
+        """The connection in use, or a new one by `make`; whatever `make` raises comes through.
+
+        Who waited for an attempt that failed shares its failure: hundreds in a row would each try, one after another.
+        """
+        before = self._attempts
         async with self._one_at_a_time:
-            if self._connection is None or self._watch is None or self._watch.lost.is_set():
+            if self._connection is not None and self._watch is not None and not self._watch.lost.is_set():
+                return self._connection
+            if self._attempts > before and self._fault is not None:
+                raise ConnectFailed(self._fault)
+            try:
                 self._connection, self._watch = await make()
-                self.made += 1
+            except ConnectFailed as failed:
+                self._attempts, self._fault = self._attempts + 1, failed.fault
+                raise
+            self.made, self._fault = self.made + 1, None
             return self._connection

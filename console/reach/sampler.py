@@ -34,6 +34,9 @@ LABEL = "laneswap-sampler"
 """Stands in the command line of every sampler process, so that `ps` and tests find it."""
 IMPORTS = "os, select, signal, sys, time"
 """What the script for python3 needs; the loader tries exactly these."""
+MOST_RATE, MOST_BURST = 1 << 20, 8 << 20
+"""Bytes a second, and at once, that are taken from one host: twenty times what the largest sends. More would hold up
+the operator's keys; and a reader that only waits is no way out, as asyncssh opens the window anew for each piece."""
 _CHUNK = 65_536
 
 LOADER = """\
@@ -41,7 +44,7 @@ LC_ALL=C; export LC_ALL
 set -- {label} {arguments}
 if python3 -ISBc 'import {imports}' >/dev/null 2>&1; then
 printf '\\n%s python\\n' "$2"
-exec python3 -ISBuc 'import signal, sys; signal.alarm(int(float(sys.argv[6])))
+exec python3 -ISBuc 'import signal, sys; signal.alarm(int(float(sys.argv[6]))); \
 exec(sys.stdin.buffer.read(int(sys.argv[1])))' {size} "$@"
 fi
 printf '\\n%s sh\\n' "$2"
@@ -83,12 +86,13 @@ async def sample(sessions: Sessions, rates: Rates, timings: Timings) -> AsyncGen
     mark = secrets.token_hex(8)
     reader = FrameReader(mark)
     silence = max(timings.beat_limit, 10 * rates.node)
+    pace = _Pace()
     beating: asyncio.Task[None] | None = None
     async with AsyncExitStack() as stack:
         process = await _opened(stack, sessions, timings.hello_limit)
         try:
             await _send(process, loader(mark, rates, timings))
-            await _started(process, reader, timings.hello_limit)
+            await _started(process, reader, pace, timings.hello_limit)
             await _send(process, script(reader.flavour))
             beating = sessions.background(_beat(process, timings.beat))
             while True:
@@ -96,6 +100,7 @@ async def sample(sessions: Sessions, rates: Rates, timings: Timings) -> AsyncGen
                     yield frame
                 data = await _read(process, silence, "no frame")
                 reader.feed(data, time.monotonic())
+                pace.took(len(data))
         finally:
             if beating is not None:
                 beating.cancel()
@@ -111,14 +116,32 @@ async def _opened(stack: AsyncExitStack, sessions: Sessions, limit: float) -> Pr
         raise StreamEnded(f"no session for the sampler within {limit:.0f} s: sshd opens none") from None
 
 
-async def _started(process: Process, reader: FrameReader, limit: float) -> None:
+class _Pace:
+    """A bucket that leaks MOST_RATE bytes a second."""
+
+    def __init__(self) -> None:
+        self._full, self._at = 0.0, time.monotonic()
+
+    def took(self, size: int) -> None:
+        """Count `size` bytes. Raises StreamEnded when the bucket runs over."""
+        now = time.monotonic()
+        self._full = max(0.0, self._full - (now - self._at) * MOST_RATE) + size
+        self._at = now
+        if self._full > MOST_BURST:
+            raise StreamEnded(f"the host floods the sampler stream: over {MOST_RATE >> 20} MiB a second")
+
+
+async def _started(process: Process, reader: FrameReader, pace: _Pace, limit: float) -> None:
     end = time.monotonic() + limit
     while not reader.flavour:
         try:
+            if time.monotonic() > end:  # bytes that never cease give a time limit no chance
+                raise StreamEnded(f"the sampler did not start within {limit:.0f} s")
             data = await _read(process, end - time.monotonic(), "the sampler did not start")
         except StreamEnded as ended:
             raise StreamEnded(f"{ended}: {reader.noise}" if reader.noise else str(ended)) from ended
         reader.feed(data, time.monotonic())
+        pace.took(len(data))
 
 
 async def _send(process: Process, text: str) -> None:

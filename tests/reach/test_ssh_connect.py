@@ -7,7 +7,7 @@ import dataclasses
 import socket
 import threading
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from shutil import which
 from typing import Any
@@ -193,6 +193,35 @@ async def test_a_jump_host_that_dies_is_made_again(tmp_path: Path) -> None:
             await eventually(lambda: link.connections == 2 and link.state.status is LinkStatus.UP, "connected again")
             assert (await link.run(["true"], limit=30.0)).ok
         assert (bastion.logins, one.logins) == (2, 2)
+
+
+async def test_a_jump_host_that_hangs_is_tried_once_for_all_behind_it(tmp_path: Path) -> None:
+    knocks = 0
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal knocks
+        knocks += 1
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(listen, "127.0.0.1", 0) as silent:
+        port = silent.sockets[0].getsockname()[1]
+        file = tmp_path / "config"
+        file.write_text(f"Host bastion\n HostName 127.0.0.1\n Port {port}\nHost node-*\n ProxyJump bastion\n")
+        slow = dataclasses.replace(QUICK, login_limit=2.0, first_retry=300.0, longest_retry=300.0)
+        limits = HandshakeLimits()
+        links = [
+            SshLink(f"node-{n}", Host(ssh=f"node-{n}", config=str(file)), Rates(), limits=limits, timings=slow)
+            for n in range(12)
+        ]
+        async with AsyncExitStack() as stack:
+            for link in links:
+                await stack.enter_async_context(up(link))
+            await eventually(lambda: all(link.state.attempts == 1 for link in links), "all have failed once")
+            said = {link.state.error for link in links}
+    assert len(said) == 1
+    assert "jump host bastion" in said.pop()
+    assert knocks <= 3, "far fewer logins than hosts"
 
 
 async def test_the_key_of_a_jump_host_names_the_hop(tmp_path: Path) -> None:
