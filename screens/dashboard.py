@@ -51,10 +51,12 @@ class DashboardScreen(FramedScreen, inherit_bindings=False):
         """Containers where the lane runs in some; download and row copies where it has several ranks."""
         containers = ("containers",) if in_containers(glance) else ()
         unread = ("download", "rows") if len(glance.lane.ranks) > 1 or not containers else ()
+        nodes, by_memory = _node_rows(glance)
         return Wish(
             ("nodes", *containers, *unread, "lane", "decode", "kv", "events", "log"),
-            nodes=_node_rows(glance),
+            nodes=nodes,
             containers=_container_rows(glance),
+            by_memory=by_memory,
         )
 
     def arranged(self, glance: Glance) -> dict[str, Place]:
@@ -240,12 +242,12 @@ class DashboardScreen(FramedScreen, inherit_bindings=False):
             self.console_app.perform("focus", str(widget.NUMBER))
 
 
-def _node_rows(glance: Glance) -> int:
-    """One row a host; a lane on a host with memory of two kinds shows these hosts by memory."""
+def _node_rows(glance: Glance) -> tuple[int, bool]:
+    """One row a host; a lane on a host with memory of two kinds shows hosts by memory (True)."""
     hosts = glance.snapshot.hosts
     apart = {host.name for host in hosts if is_station(host)}
     by_memory = bool(apart & set(glance.lane.lane.rank_hosts))
-    return max(1, len(hosts) + (len(apart) if by_memory else 0))
+    return max(1, len(hosts) + (len(apart) if by_memory else 0)), by_memory
 
 
 def _numbered(panes: tuple[str, ...]) -> dict[int, str]:

@@ -38,6 +38,8 @@ class Wish:
     """Rows of the nodes table, without titles."""
     containers: int = 0
     """Rows of the containers table, without titles."""
+    by_memory: bool = False
+    """The nodes pane has a row for each memory: at 200 columns no second one for each host."""
 
 
 def grid(columns: int, rows: int, wish: Wish, zoomed: str = "") -> dict[str, Place]:
@@ -205,7 +207,8 @@ def _boxed_heights(room: int, wish: Wish, *, wide: bool) -> tuple[int, int, int,
     if not _second_row(wish, wide=wide):
         least, second = (0, *least[1:]), 0
     third = 14 if wide else 8
-    nodes = wish.nodes * (2 if wide else 1) + (4 if wide else 3)
+    twice = wide and not wish.by_memory
+    nodes = wish.nodes * (2 if twice else 1) + (4 if twice else 3)
     nodes = max(5, min(nodes, room - least[0] - least[1] - least[2]))
     left = room - nodes
     second = max(5, min(second, left - third - least[2])) if second else 0

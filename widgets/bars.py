@@ -220,15 +220,21 @@ def _answer(line: Line, lamp: Lamp, column: int, right: int, glance: Glance, *, 
 
 
 def _what_fits(lamp: Lamp, room: int, *, note: bool) -> tuple[str, str]:
-    """Words behind a lamp's own, whole: rest and note, the rest, or the note. Why something is wrong is cut instead."""
+    """Whole words behind a lamp's own: rest and note, the rest, or the note. Why something is wrong is cut instead."""
     said = lamp.note if note else ""
-    rest_size = measure(lamp.rest) + 1 if lamp.rest else 0
-    if said and rest_size + 1 + measure(said) <= room:
+    size = measure(lamp.rest) + 1 if lamp.rest else 0
+    if said and size + 1 + measure(said) <= room:
         return lamp.rest, said
-    wrong = lamp.severity in (Severity.LOOK, Severity.ACT)
-    if rest_size <= room or wrong or not said:
+    if size <= room:
         return lamp.rest, ""
-    return "", said if 1 + measure(said) <= room else ""
+    if lamp.severity in (Severity.LOOK, Severity.ACT):
+        return lamp.rest.partition(": ")[2] or lamp.rest, ""
+    if said and 1 + measure(said) <= room:
+        return "", said
+    words = lamp.rest.split()
+    while words and measure(" ".join(words)) + 1 > room:
+        words.pop()
+    return " ".join(words), ""
 
 
 def _lamps_square(glance: Glance, width: int) -> tuple[Row, Row]:

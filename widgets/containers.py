@@ -121,7 +121,7 @@ def _why(rank: RankView, glance: Glance) -> tuple[tuple[str, Ink], ...]:
     if container is None:
         return ((rank.host, TEXT), (rank.word, TEXT if rank.word == "unknown" else LOOK))
     meaning = container.exit_meaning.partition(":")[0]
-    return ((rank.host, TEXT), *_state(container, TEXT, glance.wall, rank_down=True), (meaning, DIM))
+    return ((rank.host, TEXT), *_state(container, TEXT, glance.host_wall(rank.host), rank_down=True), (meaning, DIM))
 
 
 def _more(found: Sequence[object]) -> str:
@@ -227,9 +227,8 @@ def _entry(line: Line, grid: _Grid, entry: Entry, glance: Glance, *, several: bo
     line.put(grid.name, name, base, to=grid.role - 1)
     line.put(grid.role, entry.role, BRIGHT if entry.role.startswith("serves") and not entry.dim else base,
              to=grid.state - 1)  # fmt: skip
-    line.words(
-        grid.state, *_state(container, base, glance.wall, rank_down=entry.role == RANK_DOWN), to=grid.revision - 1
-    )
+    state = _state(container, base, glance.host_wall(entry.host), rank_down=entry.role == RANK_DOWN)
+    line.words(grid.state, *state, to=grid.revision - 1)
     line.put(grid.revision, fmt.revision(container.revision), base, to=grid.restart - 1)
     edge = line.width - (2 if glance.boxed else 1)
     age = line.right(edge, entry.age.text, entry.age.ink, start=grid.restart, age=True)

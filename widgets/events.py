@@ -9,7 +9,7 @@ from widgets.cells import Line, measure
 from widgets.glance import Glance
 from widgets.ink import DIM, TEXT, WORDS, Row, ink_of
 from widgets.pane import Pane
-from widgets.sheet import Sheet, Title
+from widgets.sheet import Sheet, Title, wrap
 
 _SUBJECT = (3, 12)
 
@@ -43,8 +43,12 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         sheet.say(_nothing(glance))
     visible = events[: sheet.room]
     subject = _subject_width(visible)
+    spare = sheet.room - len(visible)
     for event in visible:
-        _event(sheet.line(), event, glance, sheet.left, subject, sheet.right)
+        more = _event(sheet.line(), event, glance, sheet.left, subject, sheet.right, spare=spare)
+        spare -= len(more)
+        for part in more:
+            sheet.line().put(_text_at(glance, sheet.left, subject), part, TEXT, to=sheet.right)
     return sheet.done()
 
 
@@ -59,14 +63,26 @@ def _subject_width(events: list[Event]) -> int:
     return max(low, min(high, max((measure(event.subject) for event in events), default=low)))
 
 
-def _event(line: Line, event: Event, glance: Glance, left: int, subject: int, right: int) -> None:
+def _text_at(glance: Glance, left: int, subject: int) -> int:
+    return left + 10 + subject + (2 if glance.boxed else 1)
+
+
+def _event(
+    line: Line, event: Event, glance: Glance, left: int, subject: int, right: int, *, spare: int = 0
+) -> list[str]:
+    """Draws one event. Returns the rows of its text that come below, where `spare` rows are free."""
     line.put(left, fmt.time_of_day(event.wall, glance.wall), DIM)
     line.put(left + 10, event.subject, DIM, to=left + 10 + subject)
-    at = left + 10 + subject + (2 if glance.boxed else 1)
+    start = at = _text_at(glance, left, subject)
     if event.severity in (Severity.LOOK, Severity.ACT):
         at = line.put(at, f"{glance.signs.of(event.severity)} {WORDS[event.severity]}".strip(), ink_of(event.severity))
         at += 1
-    line.put(at, event.text, TEXT, to=right)
+    parts = wrap(event.text, right - at, right - start)
+    if not 0 < len(parts) - 1 <= spare or any(measure(part) > right - start for part in parts):
+        line.put(at, event.text, TEXT, to=right)
+        return []
+    line.put(at, parts[0], TEXT, to=right)
+    return parts[1:]
 
 
 def _section(glance: Glance, events: list[Event], width: int, height: int) -> tuple[Row, ...]:
@@ -79,6 +95,10 @@ def _section(glance: Glance, events: list[Event], width: int, height: int) -> tu
         lines[0].put(11, _nothing(glance), DIM, to=width - 1)
     visible = events[:height]
     subject = _subject_width(visible)
-    for line, event in zip(lines, visible, strict=False):
-        _event(line, event, glance, 11, subject, width - 1)
+    spare, free = height - len(visible), iter(lines)
+    for line, event in zip(free, visible, strict=False):
+        more = _event(line, event, glance, 11, subject, width - 1, spare=spare)
+        spare -= len(more)
+        for part in more:
+            next(free).put(_text_at(glance, 11, subject), part, TEXT, to=width - 1)
     return tuple(line.build() for line in lines)

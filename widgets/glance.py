@@ -103,6 +103,11 @@ class Glance:
             self._hosts.update((view.name, view) for view in self.snapshot.hosts)
         return self._hosts.get(name)
 
+    def host_wall(self, name: str) -> float:
+        """Unix time of the snapshot by the clock of a host: times of its containers are by that one."""
+        view = self.host(name)
+        return self.wall + ((view.drift if view is not None else None) or 0.0)
+
     def scrolled(self, pane: int) -> int:
         """Rows that a pane is scrolled by."""
         return dict(self.scroll).get(pane, 0)

@@ -177,7 +177,7 @@ def _empty(glance: Glance) -> tuple[str, str]:
     """Why there is nothing, and what would fill it."""
     lane = glance.lane
     why = lane.throughput.error or lane.lights.scrape.detail or "no scrape was read yet"
-    return f"Empty: {why.rstrip('.')}.", "Fills with the first scrape of the engine."
+    return f"Empty: {why.rstrip('.')}.", "Fills with the next good scrape."
 
 
 def _one_line(glance: Glance, width: int) -> Row:

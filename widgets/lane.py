@@ -103,7 +103,9 @@ def _container_readings(glance: Glance) -> list[Reading[object]]:
 def _http(glance: Glance) -> Light:
     lane = glance.lane
     light, age = lane.lights.http, mark(lane.health, glance.now)
-    misses: Pieces = ((f"{light.misses} in a row" if light.misses > 1 else light.detail, DIM),)
+    said = light.detail.removeprefix("status ").removeprefix(str(light.status)).strip(" ,")
+    often = f"{light.misses} in a row" if light.misses > 1 else ""
+    misses: Pieces = (("" if said == light.verdict.value else said, DIM), (often, DIM))
     if light.verdict is HttpVerdict.OK:
         took: Pieces = () if light.took is None else (("in", DIM), *_took(light.took))
         return Light("http", str(light.status or 200), BRIGHT, took, age)
@@ -164,9 +166,10 @@ def _boot(sheet: Sheet, glance: Glance) -> None:
     lane = glance.lane
     line = sheet.line()
     line.put(sheet.left, "boot", DIM)
-    if lane.lights.process.running == 0:
+    process = lane.lights.process
+    if process.running == 0 and process.expected and not process.unknown:
         up: Pieces = (("not running", DIM),)
-    elif lane.lights.process.started_at is None:
+    elif process.started_at is None:
         up = (("start unknown", DIM),)
     else:
         up = (("up", DIM), (_up(glance), TEXT))
@@ -178,7 +181,7 @@ def _boot(sheet: Sheet, glance: Glance) -> None:
 
 def _up(glance: Glance) -> str:
     started = glance.lane.lights.process.started_at
-    return fmt.duration(None if started is None else glance.wall - started)
+    return fmt.duration(None if started is None else glance.host_wall(glance.lane.lane.head) - started)
 
 
 def _state(sheet: Sheet, glance: Glance) -> None:

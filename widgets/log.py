@@ -79,9 +79,18 @@ _ROOMY = 110
 """Cells from which a line keeps the engine's own time stamp beside the container's."""
 
 
+_VLLM_STAMP = re.compile(r"(?:\((\w{1,40})[^)]{0,60}\) )?([A-Z]{4,8}) \d\d-\d\d (\d\d:\d\d:\d\d) \[[^\]]{1,80}\] ?")
+
+
 def _without_stamp(text: str, stamp: str, width: int) -> str:
-    """The line without the engine's own stamp where that only repeats the one at the left."""
-    found = _OWN_STAMP.match(text) if width < _ROOMY else None
+    """The line without the engine's own stamp where that only repeats the one at the left, or leaves no room."""
+    if width >= _ROOMY:
+        return text
+    if long := _VLLM_STAMP.match(text):
+        # Of another day the left column has no time.
+        parts = "" if ":" in stamp else long[3], long[1], "" if long[2] == "INFO" else long[2], text[long.end() :]
+        return " ".join(part for part in parts if part)
+    found = _OWN_STAMP.match(text)
     if found is None or found[1] != stamp:
         return text
     return f"{found[2]} {text[found.end() :]}".lstrip()

@@ -288,10 +288,15 @@ def _container_cells(line: Line, grid: Grid, node: Node, glance: Glance, base: I
         ink = DIM
     elif node.rank.container is not None and not dim and crashed(node.rank.container):
         ink = Ink("look")
-    line.put(grid.container, node.rank.word, ink, to=grid.rank - 1)
+    word = _SHORT.get(node.rank.word, node.rank.word) if grid.short_rank else node.rank.word
+    # `exited 137` takes the one cell more that is blank before its column.
+    line.put(min(grid.container, grid.rank - 1 - measure(word)), word, ink, to=grid.rank - 1)
     head = node.lane is not None and node.lane.lane.head == node.view.name and len(node.lane.ranks) > 1
     suffix = ("h" if grid.short_rank else " head") if head else ""
     line.put(grid.rank, f"{node.rank.rank}{suffix}", base, to=grid.drift - 5)
+
+
+_SHORT = {"no container": "none", "on the host": "on host"}
 
 
 def _fleet(sheet: Sheet, nodes: list[Node]) -> None:

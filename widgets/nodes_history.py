@@ -34,7 +34,7 @@ def second_line(line: Line, grid: Grid, view: HostView, rank: RankView | None, g
             to=grid.container - 1,
         )
     if rank is not None and rank.container is not None:
-        words = (rank.container.id[:8], DIM), (_since(rank.container, glance.wall), DIM)
+        words = (rank.container.id[:8], DIM), (_since(rank.container, glance.host_wall(view.name)), DIM)
         line.words(grid.container, *words, to=grid.history - 2)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from widgets.ages import NO_AGE, AgeMark
-from widgets.cells import Line, blank
+from widgets.cells import Line, blank, measure
 from widgets.glance import Glance
 from widgets.ink import ACCENT, DIM, LINE, STRONG, TITLE_FOCUS, Ink, Row
 
@@ -59,7 +59,7 @@ class Sheet:
     def say(self, *sentences: str, ink: Ink = DIM) -> None:
         """Sentences, broken at words over as many rows as they need."""
         for sentence in sentences:
-            for part in _wrap(sentence, self.right - self.left):
+            for part in wrap(sentence, self.right - self.left):
                 self.line().put(self.left, part, ink, to=self.right)
 
     def done(self) -> tuple[Row, ...]:
@@ -141,12 +141,15 @@ def fitted(rows: tuple[Row, ...], width: int, height: int) -> tuple[Row, ...]:
     return (*rows[:height], *(blank(width) for _ in range(height - len(rows))))
 
 
-def _wrap(text: str, width: int) -> list[str]:
-    if width <= 0:
+def wrap(text: str, width: int, rest: int | None = None) -> list[str]:
+    """`text` broken at words: the first row `width` cells wide, the others `rest`. A longer word stands alone."""
+    rest = width if rest is None else rest
+    if width <= 0 or rest <= 0:
         return []
     lines: list[str] = []
     for word in text.split():
-        if lines and len(lines[-1]) + 1 + len(word) <= width:
+        room = width if len(lines) <= 1 else rest
+        if lines and measure(lines[-1]) + 1 + measure(word) <= room:
             lines[-1] += " " + word
         else:
             lines.append(word)

@@ -33,7 +33,7 @@ from rich.cells import cell_len
 
 from console.alarms import Alarm
 from console.lamps import Lamp, lamps
-from console.readings.containers import Containers, ContainerState
+from console.readings.containers import Containers
 from console.readings.quality import Basis
 from console.readings.throughput import KvPool
 from console.snapshot import Event, LogLine, LogView, Severity, Snapshot
@@ -110,6 +110,24 @@ def test_a_failed_reading_is_never_shown_as_current() -> None:
     assert "11.8" not in text
     assert "meminfo has no MemTotal" in text
     assert "FAILED 0.4s" in text
+
+
+def test_a_broken_gpu_stands_in_the_place_of_its_figures() -> None:
+    base = spark4()
+    broken = replace(base.hosts[1], gpus=reading((gpu(0, 55, 11, 0.3, faults=("memory.used: GPU requires reset",)),)))
+    for columns, rows in ((80, 24), (120, 40)):
+        shown = glance(replace(base, hosts=(base.hosts[0], broken, *base.hosts[2:])), columns, rows)
+        row = nodes.rows(shown, columns, 7)[2 if columns == 80 else 3]
+        assert ink_at(row, "GPU 0 FAULT") == CHIP_ACT
+        assert "0.30" not in text_of(row)
+
+
+def test_a_broken_gpu_of_a_station() -> None:
+    base = station()
+    card = gpu(96, 64, 892, 1.92, unified=False, memory_total=1, memory_used=1, faults=("power.draw: ERR",))
+    box = replace(base.hosts[0], gpus=reading((card, replace(card, index=3))))
+    row = nodes.rows(glance(replace(base, hosts=(box,))), 120, 5)[2]
+    assert ink_at(row, "2 GPU FAULTS") == CHIP_ACT
 
 
 def _many(count: int) -> Snapshot:
@@ -201,7 +219,7 @@ def test_a_lane_that_has_not_stepped_for_seconds_is_not_said_to_move() -> None:
 def test_nothing_read_is_unknown_everywhere() -> None:
     shown = glance(nothing_read())
     words = " ".join(texts(lane.rows(shown, 40, 8)))
-    assert words.count("unknown") == 4
+    assert words.count("unknown") == 5 and "start unknown" in words
     for rows in (lane.rows(shown, 40, 8), decode.rows(shown, 40, 8), kv.rows(shown, 40, 8)):
         inside = "".join(c for text in texts(rows[1:-1]) for c in text[1:-1])
         assert not any(c in "123456789" for c in inside.replace("9m35s", "").replace("64", ""))
@@ -232,7 +250,7 @@ def test_acceptance_names_the_bonus_token() -> None:
 def test_an_empty_pool_says_why_and_what_fills_it() -> None:
     rows = " ".join(texts(kv.rows(glance(trouble()), 40, 8)))
     assert "Empty: connection refused." in rows
-    assert "Fills with the first scrape" in rows
+    assert "Fills with the next good scrape." in rows
 
 
 def test_panes_of_later_work_say_that_nothing_is_read() -> None:
@@ -244,29 +262,7 @@ def test_panes_of_later_work_say_that_nothing_is_read() -> None:
             assert not any(c.isdigit() for c in words.replace("2 download", "").replace("3 row copies", ""))
 
 
-# --- containers, events, log -----------------------------------------------------------------------------------------
-
-
-def test_containers_say_who_serves_and_who_is_retired() -> None:
-    rows = containers.rows(glance(station()), 120, 6)
-    assert "serves :30006  running 12 d       1bae0e1" in text_of(rows[2])
-    assert "retired        exited 0 12 d ago  df42c10" in text_of(rows[3])
-
-
-def test_containers_that_cannot_be_read_say_why() -> None:
-    base = station()
-    shut = Containers((), "permission denied", "add the user to group docker")
-    view = replace(base.hosts[0], containers=reading(shut, 1, 5.0))
-    text = " ".join(texts(containers.rows(glance(replace(base, hosts=(view,))), 120, 6)))
-    assert "station: permission denied (add the user to group docker)" in text
-
-
-def test_an_oom_kill_stands_out() -> None:
-    base = station()
-    killed = container("dsv41-vllm-1017", ContainerState.EXITED, exit_code=137, oom_killed=True)
-    view = replace(base.hosts[0], containers=reading(Containers((killed,)), 1, 5.0))
-    row = containers.rows(glance(replace(base, hosts=(view,))), 120, 6)[2]
-    assert ink_at(row, "exited 137") == LOOK
+# --- events, log -----------------------------------------------------------------------------------------
 
 
 def test_events_are_newest_first_and_loud_ones_carry_shape_and_word() -> None:
@@ -274,6 +270,18 @@ def test_events_are_newest_first_and_loud_ones_carry_shape_and_word() -> None:
     assert "STOP exited 0, 22 s" in text_of(rows[1])
     loud = next(row for row in rows if "CRIT" in text_of(row))
     assert ink_at(loud, "■ CRIT").fg == "act"
+
+
+def test_a_long_event_goes_on_below_where_rows_are_free() -> None:
+    long = Event(WALL - 5, "dsv41", "DEGRADED: not serving: n3 exited 137 (SIGKILL, cause not recorded)", Severity.ACT)
+    base = replace(spark4(), events=(Event(WALL - 9, "n1", "link back"), long))
+    rows = texts(events.rows(glance(base), 60, 8))
+    assert "dsv41  ■ CRIT DEGRADED: not serving: n3 exited" in rows[1]
+    assert rows[2].split("│")[1].strip() == "137 (SIGKILL, cause not recorded)"
+    assert "link back" in rows[3]
+    assert "link back" in texts(events.rows(glance(base), 60, 4))[2], "no room: cut, and nothing is pushed out"
+    small = texts(events.rows(glance(base, 80, 24), 80, 3))
+    assert "recorded)" in small[1] and "link back" in small[2]
 
 
 def test_the_log_scrolls_back_and_says_so() -> None:
@@ -293,6 +301,16 @@ def test_a_time_is_written_once() -> None:
     assert "[2026-11-29 21:55:10 TP0 EP0] Decode" in texts(log.rows(shown, 120, 8))[1]
 
 
+def test_the_stamp_of_vllm_leaves_room_for_what_it_says() -> None:
+    worker = LogLine(WALL, "(Worker_TP0 pid=24131) INFO 11-29 21:55:10 [core.py:402] Autotuning process ends")
+    wrong = LogLine(WALL - 86400, "ERROR 11-28 21:55:10 [core.py:402] out of memory")
+    shown = glance(replace(spark4(), log=LogView("n1", "c", (worker, wrong))))
+    rows = texts(log.rows(shown, 60, 8))
+    assert "21:55:10 Worker_TP0 Autotuning process ends" in rows[1]
+    assert "28 Nov   21:55:10 ERROR out of memory" in rows[2]
+    assert "[core.py:402]" in texts(log.rows(shown, 120, 8))[1]
+
+
 def test_a_host_of_another_kind_shows_its_own_memory_beside_the_lane() -> None:
     base = spark4()
     mixed = replace(base, hosts=(*base.hosts, station().hosts[0]))
@@ -301,23 +319,6 @@ def test_a_host_of_another_kind_shows_its_own_memory_beside_the_lane() -> None:
     assert "GiB" not in rows[1]
     assert rows[6].split()[1:2] == ["station"]
     assert " 38.2 " in rows[6]
-
-
-def test_a_rank_that_is_down_comes_first_and_is_never_up() -> None:
-    base = spark4()
-    dead = container("sglang-2", ContainerState.EXITED, exit_code=137, exit_meaning="killed", id="dead")
-    view = replace(base.hosts[2], containers=reading(Containers((dead,)), 1, 5.0))
-    ranks = tuple(replace(r, container=dead, word="exited 137") if r.host == "n3" else r for r in base.lanes[0].ranks)
-    hosts = (*base.hosts[:2], view, base.hosts[3])
-    broken = replace(base, hosts=hosts, lanes=(replace(base.lanes[0], ranks=ranks),))
-    row = containers.rows(glance(broken), 120, 5)[2]
-    assert "n3 sglang-2" in text_of(row)
-    assert ink_at(row, "rank is down") == Ink()
-    assert ink_at(row, "exited 137") == LOOK
-    assert ink_at(nodes.rows(glance(broken), 120, 7)[4], "exited 137") == Ink("look")
-    wide = texts(nodes.rows(glance(broken, 200, 60), 200, 12))
-    assert "1m ago killed" in wide[7]
-    assert "up" not in wide[7].replace("cache", "")
 
 
 # --- bars ------------------------------------------------------------------------------------------------------------
@@ -371,6 +372,26 @@ def test_guarded_keys_are_all_there_and_say_why_they_are_dim() -> None:
 def test_a_key_that_acts_is_a_chip() -> None:
     keys = (KeyHint("R", "≈9m35s", guarded=True),)
     assert ink_at(bars.key_rows(glance(spark4(), keys=keys), 120)[1], " R ") == CHIP_KEY
+
+
+@pytest.mark.parametrize(
+    ("lamp", "small", "boxed"),
+    [
+        (Lamp("L", "UNKNOWN", "(restart=no)", "not read yet", Severity.INFO), "(restart=no)", "(restart=no)"),
+        (Lamp("L", "UNKNOWN", "restart=unless-stopped", "not read yet", Severity.INFO), "not read yet", "UNKNOWN"),
+        (Lamp("L", "UNKNOWN", "1 stopped container", "", Severity.INFO), "1 stopped container", "1 stopped"),
+        (
+            Lamp("L", "DEGRADED 31s", "not serving: n3 gone for ever", "up", Severity.ACT),
+            "n3 gone for e…",
+            "n3 gone for…",
+        ),
+    ],
+)
+def test_words_of_a_lamp_are_whole_but_for_the_reason_of_a_trouble(lamp: Lamp, small: str, boxed: str) -> None:
+    row = bars.lamp_rows(glance(spark4(), 80, 24, lamps=(lamp,)), 80)[0]
+    assert text_of(row)[:40].rstrip("│ ").endswith(small)
+    row = bars.lamp_rows(glance(spark4(), lamps=(lamp,)), 120)[1]
+    assert text_of(row)[:29].rstrip("│ ").endswith(boxed)
 
 
 @pytest.mark.parametrize("picture", PICTURES)
