@@ -24,13 +24,14 @@ from console.feed import Feed
 from console.feed.host import HostFeed
 from console.feed.supervise import forever
 from console.fleet.inventory import Host, Rates, build
+from console.headless import text_lines
 from console.reach.link import Frame
 from console.readings.exits import ContainerEvent
 from console.readings.link import LinkState, LinkStatus
 from console.readings.quality import Reading
 from console.snapshot import Severity, Snapshot
 
-MEMINFO = "MemTotal: 1024 kB\nMemFree: 512 kB\nMemAvailable: 600 kB\n"
+MEMINFO = "MemTotal: 1024 kB\nMemFree: 512 kB\nMemAvailable: 600 kB\nCached: 90 kB\n"
 
 
 class Told(FakeLink):
@@ -69,6 +70,55 @@ async def test_a_stream_that_ended_says_nothing_about_the_hosts_clock() -> None:
     assert host.view().drift is None and host.view().memory.error.startswith("sampler")
     host = await fed(error("sampler: ended", "sampler"), node(time.time() + 5.0))
     assert host.view().drift == pytest.approx(5.0, abs=0.5)
+
+
+async def test_frames_that_queued_up_behind_a_slow_link_are_as_old_as_they_are() -> None:
+    """The stream's first frame took 50 ms; of the others each came a second later than it was due."""
+    now = time.monotonic() - 60.0
+    late = [replace(node(time.time()), host_mono=500.0 + at, received=now + 0.05 + 2.0 * at) for at in range(20)]
+    host = await fed(*late)
+    taken = host.view().memory.taken_mono
+    assert taken == pytest.approx(now + 0.05 + 19.0, abs=0.1)
+    healed = replace(late[-1], host_mono=560.0, received=now + 60.05)
+    host = await fed(*late, healed)
+    assert host.view().memory.taken_mono == pytest.approx(now + 60.05, abs=0.1)
+
+
+async def test_a_value_is_as_old_as_the_moment_at_which_it_was_asked_for() -> None:
+    came = time.monotonic()
+    asked = replace(node(time.time()), host_mono=100.0, started=92.0, received=came)
+    assert (await fed(asked)).view().memory.taken_mono == pytest.approx(came - 8.0)
+
+
+@pytest.mark.parametrize("mono", [0.0, -5.0, 1e18])
+async def test_no_monotonic_clock_makes_a_reading_newer_than_its_arrival(mono: float) -> None:
+    frames = [replace(node(time.time()), host_mono=value, started=value + 7.0) for value in (50.0, mono, 51.0)]
+    host = await fed(*frames)
+    taken = host.view().memory.taken_mono
+    assert taken is not None and taken <= time.monotonic()
+
+
+async def test_a_host_that_boots_begins_with_a_clock_of_its_own() -> None:
+    before = replace(node(time.time()), host_mono=90_000.0)
+    after = replace(node(time.time()), host_mono=3.0, received=before.received + 40.0)
+    host = await fed(before, after)
+    assert host.view().memory.taken_mono == pytest.approx(before.received + 40.0)
+
+
+@pytest.mark.parametrize("wall", [1e300, -1e18, 0.0, 3e11])
+async def test_a_clock_that_no_calendar_holds_is_no_clock(wall: float) -> None:
+    host = await fed(node(wall))
+    assert host.view().drift is None and host.view().memory.value is not None
+
+
+async def test_a_clock_that_is_set_shows_at_once() -> None:
+    """The least delayed of 30 frames decides, but not across a step, in either direction."""
+    now = time.time()
+    steady = [replace(node(now + 600.0 + at / 10), host_mono=at / 10) for at in range(10)]
+    host = await fed(*steady)
+    assert host.view().drift == pytest.approx(600.0, abs=2.0)
+    host = await fed(*steady, replace(node(now), host_mono=1.0))
+    assert host.view().drift == pytest.approx(0.0, abs=2.0)
 
 
 async def test_an_error_belongs_to_the_source_that_it_names() -> None:
@@ -120,6 +170,13 @@ async def test_a_fault_of_a_source_is_safe_text_and_never_printed(capfd: pytest.
         logger.propagate = propagate
     assert fault_text[0] == "LookupError: odd text"
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_reading_that_failed_is_not_called_live_in_text() -> None:
+    picture = pictures.spark4()
+    broken = changed(memory=replace(picture.hosts[0].memory, error="/proc/meminfo: Permission denied"))
+    row = next(line for line in text_lines(broken) if line.startswith(f"host {broken.hosts[0].name}:"))
+    assert "UNREADABLE /proc/meminfo: Permission denied (last reading" in row and "LIVE" not in row
 
 
 # no alarm is never the answer where something cannot be read

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any, Protocol
 
 from console.feed.history import History
@@ -15,7 +17,7 @@ from console.fleet.inventory import Host, Rates
 from console.reach.docker_engine import DockerEngine
 from console.reach.link import Frame, Link
 from console.readings.containers import Containers
-from console.readings.exits import ContainerEvent
+from console.readings.exits import LAST_TIME, ContainerEvent
 from console.readings.facts import HostFacts, parse_facts
 from console.readings.gpu import Gpu, GpuUnreadable, parse_gpus
 from console.readings.link import LinkStatus
@@ -28,6 +30,10 @@ HISTORY_POINTS = 900
 FACTS_INTERVAL = 3600.0
 DRIFT_FRAMES = 30
 """Frames over which the least delayed one decides the clock drift."""
+CLOCK_STEP_S = 1.5
+"""A host's wall clock that moves by more against its monotonic one was set; plain sh counts in whole seconds."""
+CLOCK_SKEW = 0.001
+"""Seconds a second by which two monotonic clocks may part; NTP slews by half of it."""
 LINK_CHECK_S = 0.2
 """Seconds between two looks at a link that is not up."""
 EVENT_PAUSE = 0.05
@@ -54,6 +60,9 @@ class HostFeed:
         self._containers: Kept[Containers] = Kept(f"{name}:{host.docker or 'no docker'}", rates.containers)
         self._history: History[MemoryPoint] = History(HISTORY_POINTS)
         self._view: HostView | None = None
+        self._booted = 0.0
+        """The host's clock at its monotonic zero, Unix seconds."""
+        self._newest_mono, self._newest_received, self._shortest_way = 0.0, 0.0, math.inf
         self._offsets: deque[float] = deque(maxlen=DRIFT_FRAMES)
         self._changed = asyncio.Event()
         self._page_size = 4096
@@ -133,11 +142,37 @@ class HostFeed:
     async def _read_frames(self) -> None:
         takers = {"node": self._take_node, "gpu": self._take_gpu, "facts": self._take_facts, "error": self._take_error}
         async for frame in self.link.frames():
-            if frame.host_wall > 0:  # the stream's own errors carry no host clock
-                self._offsets.append(frame.host_wall - (time.time() - (time.monotonic() - frame.received)))
+            self._take_clock(frame)
+            frame = replace(frame, received=self._measured(frame))
             taker = takers.get(frame.kind)
             if taker is not None:
                 taker(frame)
+
+    def _take_clock(self, frame: Frame) -> None:
+        if not 0 < frame.host_wall < LAST_TIME:
+            return  # the stream's own errors carry no host clock
+        booted = frame.host_wall - frame.host_mono
+        if abs(booted - self._booted) > CLOCK_STEP_S:  # the clock was set, or the host has booted: begin anew
+            self._offsets.clear()
+        self._booted = booted
+        self._offsets.append(frame.host_wall - (time.time() - (time.monotonic() - frame.received)))
+
+    def _measured(self, frame: Frame) -> float:
+        """When the host measured what the frame says, in the console's monotonic time; never later than it came.
+
+        Frames queue up behind a slow link, and a source may take long: both make a value old before it is here.
+        The frame that was on its way for the shortest time tells the clocks apart.
+        """
+        way = frame.received - frame.host_mono
+        if frame.error or frame.host_mono <= 0:
+            return frame.received
+        if frame.host_mono < self._newest_mono:  # the host has booted
+            self._shortest_way = math.inf
+        elapsed = frame.received - self._newest_received
+        self._newest_mono, self._newest_received = frame.host_mono, frame.received
+        self._shortest_way = min(way, self._shortest_way + max(0.0, elapsed) * CLOCK_SKEW)
+        took = max(0.0, frame.host_mono - frame.started) if frame.started is not None else 0.0
+        return frame.received - (way - self._shortest_way) - took
 
     def _take_node(self, frame: Frame) -> None:
         texts = frame.texts

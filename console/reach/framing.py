@@ -14,7 +14,8 @@ MOST_LINE = 2 << 20
 MOST_TEXT = 1 << 20
 """Characters of one text of a frame."""
 _KINDS = frozenset({"node", "gpu", "facts", "cgroup", "error"})
-_NOISE_KEPT = 3
+_NOISE_KEPT, _NOISE_SEEN = 3, 20
+"""Unmarked lines that are kept, and that are looked at in one piece of the stream."""
 
 
 class FrameReader:
@@ -46,16 +47,12 @@ class FrameReader:
     def feed(self, data: bytes, received: float) -> None:
         """Take in bytes that came at console monotonic time `received`."""
         self._buffer += data
-        while True:
-            end = self._buffer.find(b"\n")
-            if end < 0:
-                break
-            row = bytes(self._buffer[:end])
+        end = self._buffer.rfind(b"\n")
+        if end >= 0:
+            rows = bytes(self._buffer[:end]).split(b"\n")
             del self._buffer[: end + 1]
-            if self._skipping:
-                self._skipping = False
-            else:
-                self._line(row, received)
+            self._lines(rows[1:] if self._skipping else rows, received)
+            self._skipping = False
         if len(self._buffer) > MOST_LINE:
             self._buffer.clear()
             self._skipping = True
@@ -65,13 +62,17 @@ class FrameReader:
         ready, self._ready = self._ready, []
         return ready
 
-    def _line(self, row: bytes, received: float) -> None:
-        at = row.rfind(self._mark)
-        if at < 0:
-            if words := line(row, 200).strip():
-                self._noise = [*self._noise, words][-_NOISE_KEPT:]
-            return
-        rest = row[at + len(self._mark) :].strip()
+    def _lines(self, rows: list[bytes], received: float) -> None:
+        """Only marked rows cost anything: of the others, which a host may send by the thousand, the last ones count."""
+        for row in rows:
+            if self._mark in row:
+                self._marked(row, received)
+        noise = [row for row in rows[-_NOISE_SEEN:] if self._mark not in row and row.strip()]
+        words = [safe for row in noise if (safe := line(row, 200).strip())]
+        self._noise = [*self._noise, *words][-_NOISE_KEPT:]
+
+    def _marked(self, row: bytes, received: float) -> None:
+        rest = row[row.rfind(self._mark) + len(self._mark) :].strip()
         if rest in (b"python", b"sh"):
             self.flavour = rest.decode()
         elif (frame := self._parsed(rest, received)) is not None:

@@ -162,3 +162,15 @@ async def test_a_comment_in_known_hosts_may_be_anything(comment: str) -> None:
         async with up(host.link(known_hosts=known)) as link:
             done = await link.run(["echo", "in"])
             assert (done.outcome, done.stdout.strip()) == (Outcome.DONE, "in"), link.state.error
+
+
+@pytest.mark.parametrize("flood", ["yes", "yes ''", "cat /dev/zero"])
+async def test_a_host_that_floods_the_stream_is_cut_off_and_said_so(flood: str) -> None:
+    """Neither its lines nor a line without an end may take the loop or the memory of the console."""
+    async with SshHost(shell=("/bin/sh", "-c", f"exec {flood}")) as host, up(host.link()) as link:
+        frames = link.frames()
+        async with asyncio.timeout(60):
+            frame = await anext(frames)
+        await frames.aclose()  # type: ignore[attr-defined]
+        assert (frame.kind, frame.source) == ("error", "sampler")
+        assert "floods the sampler stream" in frame.error
