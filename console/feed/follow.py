@@ -29,6 +29,8 @@ class LogFeed:
         self._host = ""
         self._docker: DockerEngine | None = None
         self._choice: Choice = lambda: None
+        self._moved = False
+        """Another host was chosen, and what is followed still is a container of the one before."""
         self._following: tuple[str, str] | None = None
         self._follower: LogFollower | None = None
         self._lines: deque[LogLine] = deque(maxlen=LINES_KEPT)
@@ -41,6 +43,7 @@ class LogFeed:
         """Follow what `choice` names on `host` from now on."""
         if host != self._host:
             self._forget()
+            self._moved = self._follower is not None
         self._host, self._docker, self._choice = host, docker, choice
 
     def fail(self, why: str) -> None:
@@ -55,9 +58,9 @@ class LogFeed:
             self._tuple = tuple(self._lines)
         view = LogView(
             host=self._host,
-            container=self._following[1] if self._following else "",
+            container=self._following[1] if self._following and not self._moved else "",
             lines=self._tuple,
-            skipped=self._follower.skipped if self._follower else 0,
+            skipped=self._follower.skipped if self._follower and not self._moved else 0,
             problem=self._problem(),
             taken_mono=self._taken,
         )
@@ -68,6 +71,8 @@ class LogFeed:
     def _problem(self) -> str:
         if self._docker is None:
             return "no Docker on this host: no container log"
+        if self._moved:
+            return ""
         if self._follower is None:
             return self._fault or "no container of this lane to follow"
         return self._follower.problem
@@ -77,6 +82,8 @@ class LogFeed:
         self._tuple, self._taken, self._fault = (), None, ""
 
     def _take(self, wall: float | None, text: str) -> None:
+        if self._moved:
+            return
         self._lines.append(LogLine(wall, text))
         self._tuple, self._taken = None, time.monotonic()
 
@@ -84,9 +91,11 @@ class LogFeed:
         """Keep following the right container until cancelled."""
         while True:
             wanted = self._choice()
-            if wanted != self._following:
+            if wanted != self._following or self._moved:
                 await self.close()
+                self._moved = False
                 self._forget()
+                wanted = self._choice()  # another one may have been chosen meanwhile
                 if wanted is not None and self._docker is not None:
                     self._follower = self._docker.follow_log(wanted[0], self._take)
                     self._following = wanted
