@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 MOST_SESSIONS = 8
 """Sessions at once on one connection; a stock sshd allows 10 (MaxSessions)."""
+FEWEST_SESSIONS = 3
+"""Below it refusals teach nothing: a program that was ended keeps its session at the server until it has gone."""
 REGROWTH = 60.0
 """Seconds without a refusal after which one more session is tried again."""
 
@@ -118,10 +120,10 @@ class SessionSlots:
     def refused(self) -> None:
         """The server refused one more session while this caller held a slot: allow no more than were open."""
         self._refused_at = asyncio.get_running_loop().time()
-        self.allowed = max(1, min(self.allowed, self.in_use - 1))
+        self.allowed = max(FEWEST_SESSIONS, min(self.allowed, self.in_use - 1))
 
     def _hand_out(self) -> None:
-        for queue, most in ((self._operators, self.allowed), (self._others, max(1, self.allowed - 1))):
+        for queue, most in ((self._operators, self.allowed), (self._others, self.allowed - 1)):
             while queue and self.in_use < most:
                 turn = queue.popleft()
                 if not turn.done():

@@ -226,6 +226,20 @@ async def test_four_sessions_answer_twelve_requests() -> None:
     assert host.logins == 1
 
 
+async def test_a_server_of_one_session_answers_one_after_another_and_not_beside_a_stream() -> None:
+    async with SshHost(sessions=1) as host, up(host.link()) as link:
+        answers = await asyncio.gather(*(link.run(["echo", str(n)], limit=60.0) for n in range(4)))
+        frames = link.frames()
+        assert (await anext(frames)).kind == "facts"
+        beside = await link.run(["true"], limit=1.0)
+        await frames.aclose()
+        after = await link.run(["true"], limit=60.0)
+    assert [answer.stdout for answer in answers] == [f"{n}\n" for n in range(4)]
+    assert beside.outcome is Outcome.OUR_LIMIT
+    assert after.ok
+    assert (host.highest, host.logins) == (1, 1)
+
+
 async def test_one_session_is_kept_for_the_operator(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     wait = ["/bin/sh", "-c", f"until [ -e {gate} ]; do sleep 0.05; done"]
