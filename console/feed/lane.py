@@ -14,10 +14,11 @@ from typing import Any
 from console.feed.history import History
 from console.feed.host import HostFeed, Note
 from console.feed.kept import Kept
+from console.feed.ranks import Ranks
 from console.feed.supervise import forever
 from console.fleet.inventory import SGLANG_HEALTH_INTERVAL, Lane, Rates
 from console.reach.engine_http import EngineHttp
-from console.readings.containers import Container, Containers, ContainerState, serving_container
+from console.readings.containers import Container
 from console.readings.health import (
     HttpAnswer,
     HttpLight,
@@ -25,7 +26,6 @@ from console.readings.health import (
     LaneState,
     LaneVerdict,
     Lights,
-    ProcessLight,
     ProgressLight,
     ScrapeLight,
     Transport,
@@ -35,7 +35,7 @@ from console.readings.health import (
     progress_light,
 )
 from console.readings.link import LinkStatus
-from console.readings.quality import STALE_AFTER, Reading
+from console.readings.quality import STALE_AFTER
 from console.readings.served import UnreadableModels, parse_models
 from console.readings.throughput import EngineKind, Scrape, ScrapeVerdict, Throughput, read_scrape, throughput
 from console.snapshot import LaneView, RankView, RatePoint, Severity
@@ -54,9 +54,6 @@ IN_THREAD_BYTES = 256 * 1024
 PROBE_LATE_S = 5.0
 """A health probe that waits for longer is shown as late: a healthy SGLang takes a little over one second."""
 REACHABLE_CHECK_S = 0.1
-NO_CONTAINER = "no container"
-ON_HOST = "on the host"
-"""The rank runs outside containers: there is none to look for."""
 JUDGE_EVERY_S = 1.0
 """Longest time between two judgements: what was read also ages."""
 USUAL_EVERY = 10
@@ -75,6 +72,7 @@ class LaneFeed:
         self._rates = rates
         self._note = note
         self._head = hosts[lane.head]
+        self._ranks = Ranks(lane, hosts)
         self._http = EngineHttp(lane.url, None if lane.via == "direct" else self._head.link)
         self._throughput: Kept[Throughput] = Kept(f"{lane.url}{lane.metrics_path}", rates.scrape)
         self._health: Kept[HttpAnswer] = Kept(f"{lane.url}{lane.health_path}", lane.health_every)
@@ -241,7 +239,7 @@ class LaneFeed:
 
     def _look(self, now: float, wall: float) -> LaneView:
         down = self._unreachable_since()
-        ranks = tuple(self._rank(number, host, now) for number, host in enumerate(self.lane.rank_hosts))
+        ranks = self._ranks.views(now)
         lights = self._lights(ranks, now, wall)
         self._judge(lights, now, wall)
         return LaneView(
@@ -276,60 +274,8 @@ class LaneFeed:
             self._state_since = now
         self._verdict = verdict
 
-    def _rank(self, number: int, host: str, now: float) -> RankView:
-        if self.lane.runs_in == "host" or self._hosts[host].docker is None:
-            return RankView(number, host, None, ON_HOST, "")
-        reading: Reading[Containers] = self._hosts[host].view_containers()
-        docker = reading.current(now)
-        if docker is None or docker.problem:
-            return RankView(number, host, None, "unknown", "")
-        container = serving_container(docker.items, self.lane.port, self.lane.containers)
-        if container is None:
-            return RankView(number, host, None, NO_CONTAINER, "")
-        return RankView(number, host, container, rank_word(container), container.revision)
-
-    def _process_light(self, ranks: tuple[RankView, ...]) -> ProcessLight:
-        ranks = tuple(rank for rank in ranks if rank.word != ON_HOST)
-        held = [(rank, rank.container) for rank in ranks if rank.container is not None]
-        running = [rank for rank, item in held if item.state is ContainerState.RUNNING]
-        dead = [
-            f"{rank.host} {rank.word}" + (f" ({item.exit_meaning})" if item.exit_meaning else "")
-            for rank, item in held
-            if item.state not in (ContainerState.RUNNING, ContainerState.PAUSED)
-        ]
-        named = f" named {self.lane.containers}" if self.lane.containers else f" on port {self.lane.port}"
-        absent = [f"{rank.host} no container{named}" for rank in ranks if rank.word == NO_CONTAINER]
-        dead += absent
-        head = next((rank.container for rank in ranks if rank.host == self.lane.head), None)
-        return ProcessLight(
-            expected=len(ranks),
-            running=len(running),
-            dead=tuple(dead),
-            unknown=tuple(f"{rank.host}: {self._why_unknown(rank.host)}" for rank in ranks if rank.word == "unknown"),
-            paused=tuple(rank.host for rank, item in held if item.state is ContainerState.PAUSED),
-            absent=tuple(absent),
-            unasked=any(self._unasked(rank.host) for rank in ranks if rank.word == "unknown"),
-            started_at=head.started_at if head else None,
-            id=head.id if head else "",
-        )
-
-    def _unasked(self, host: str) -> bool:
-        """The host can be asked, and its containers were neither read nor refused yet."""
-        feed = self._hosts[host]
-        reading = feed.view_containers()
-        return feed.down_since() is None and reading.taken_mono is None and not reading.error
-
-    def _why_unknown(self, host: str) -> str:
-        feed = self._hosts[host]
-        reading = feed.view_containers()
-        if feed.down_since() is not None:
-            return "host unreachable"
-        if reading.value is not None and reading.value.problem:
-            return reading.value.problem
-        return reading.error or ("containers not read yet" if reading.taken_mono is None else "containers stale")
-
     def _lights(self, ranks: tuple[RankView, ...], now: float, wall: float) -> Lights:
-        process = self._process_light(ranks)
+        process = self._ranks.light(ranks)
         drift = self._head.drift() or 0.0
         started = None if process.started_at is None else now - (wall + drift - process.started_at)
         down = self._unreachable_since() is not None
@@ -381,16 +327,7 @@ class LaneFeed:
 
     def container_on(self, host: str) -> Container | None:
         """The container of this lane on `host`, as last read."""
-        docker = self._hosts[host].view_containers().value
-        return None if docker is None else serving_container(docker.items, self.lane.port, self.lane.containers)
-
-
-def rank_word(container: Container) -> str:
-    """`up`, `exited 137`, `paused`...: one word and the exit code for a rank's cell."""
-    if container.state is ContainerState.RUNNING:
-        return "up"
-    code = f" {container.exit_code}" if container.exit_code is not None else ""
-    return container.state + (code if container.state in (ContainerState.EXITED, ContainerState.DEAD) else "")
+        return self._ranks.container_on(host)
 
 
 def usual_band(rates: list[float]) -> tuple[float, float] | None:

@@ -153,3 +153,14 @@ def test_an_engine_in_a_container_that_is_not_recognised_is_not_down() -> None:
         LaneState.DEGRADED,
         "a no container on port 9, though the port answers 200",
     )
+
+
+def test_a_container_whose_state_has_no_word_is_unknown_not_dead() -> None:
+    lane = lane_feed(engine="vllm")
+    reachable(lane)
+    now = time.monotonic()
+    raw = {"Id": "f" * 64, "Name": "/odd", "Path": "vllm", "Args": COMMAND[1:], "State": {"Status": "improper"}}
+    raw["HostConfig"] = {"NetworkMode": "host"}
+    lane._head._containers.put(Containers((parse_inspect(raw),)))
+    light = lane.view(now, time.time()).lights.process
+    assert (light.dead, light.unknown) == ((), ("a: Docker names no state of odd",))
