@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -52,6 +53,8 @@ def run(arguments: Sequence[str]) -> int:
     from console.rehearsal.scenario import ScenarioError
 
     _streams()
+    # without any handler Python prints what libraries log, with texts of hosts in it, to the operator's terminal
+    logging.getLogger().addHandler(logging.NullHandler())
     try:
         answer = app(list(arguments), exit_on_error=False, print_error=True)
     except CycloptsError:

@@ -136,3 +136,13 @@ def test_a_terminal_without_utf_8_gets_escapes_and_no_traceback(tmp_path: Path) 
     done = started(file, "", PYTHONIOENCODING="ascii")
     assert done.returncode == 1 and done.stderr == b""
     assert done.stdout.isascii() and b"lane x: DOWN" in done.stdout
+
+
+def test_what_libraries_log_never_reaches_the_terminal() -> None:
+    """asyncio warns of sockets that closed, in a line each; the texts of hosts stand in what it logs of faults."""
+    code = (
+        "import logging; from console.cli import run; run(['keys']);"
+        "[logging.getLogger(name).error('odd') for name in ('asyncio', 'urllib3', 'asyncssh', 'docker', 'laneswap.feed')]"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
