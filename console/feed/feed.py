@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from console.alarms import Alarm, alarms
+from console.feed.asleep import Asleep
 from console.feed.follow import LogFeed
 from console.feed.host import HostFeed
 from console.feed.lane import LaneFeed
 from console.feed.supervise import forever
 from console.fleet.inventory import Fleet
+from console.format import duration
 from console.reach.links import HandshakeLimits, make_link
 from console.sanitize import line, word
 from console.snapshot import Event, Severity, Snapshot
@@ -48,6 +50,7 @@ class Feed:
             name: LaneFeed(name, lane, self._hosts, fleet.rates, self.note) for name, lane in fleet.lanes.items()
         }
         self._log = LogFeed()
+        self._asleep = Asleep()
 
     async def start(self) -> None:
         """Begin to ask every source; returns at once."""
@@ -87,6 +90,8 @@ class Feed:
     def snapshot(self) -> Snapshot:
         """The newest picture. Parts in which nothing changed since the last one are the same objects."""
         self._sequence += 1
+        if slept := self._asleep.since():
+            self.note("console", f"this machine slept for {duration(slept)}: all is read anew", Severity.LOOK)
         now, wall = time.monotonic(), time.time()
         hosts = tuple(host.view() for host in self._hosts.values())
         lanes = tuple(lane.view(now, wall) for lane in self._lanes.values())

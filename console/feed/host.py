@@ -10,6 +10,7 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any, Protocol
 
+from console.feed.asleep import Asleep
 from console.feed.history import History
 from console.feed.kept import Kept
 from console.feed.supervise import forever
@@ -27,7 +28,8 @@ from console.sanitize import line
 from console.snapshot import HostView, MemoryPoint, Severity
 
 HISTORY_POINTS = 900
-FACTS_INTERVAL = 3600.0
+FACTS_INTERVAL = 365 * 86400.0
+"""They come once a stream: what they say changes with a reboot alone, and that ends the stream."""
 DRIFT_FRAMES = 30
 """Frames over which the least delayed one decides the clock drift."""
 CLOCK_STEP_S = 1.5
@@ -60,6 +62,7 @@ class HostFeed:
         self._containers: Kept[Containers] = Kept(f"{name}:{host.docker or 'no docker'}", rates.containers)
         self._history: History[MemoryPoint] = History(HISTORY_POINTS)
         self._view: HostView | None = None
+        self._asleep = Asleep()
         self._booted = 0.0
         """The host's clock at its monotonic zero, Unix seconds."""
         self._newest_mono, self._newest_received, self._shortest_way = 0.0, 0.0, math.inf
@@ -92,6 +95,9 @@ class HostFeed:
 
     def view(self) -> HostView:
         """The host at this moment; the same object for as long as nothing was read and the link stays as it is."""
+        if slept := self._asleep.since():
+            for kept in (self._memory, self._gpus, self._containers):
+                kept.age_by(slept)
         down = self.down_since()
         self._note_link_change()
         link, drift = self.link.state, self.drift()

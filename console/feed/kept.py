@@ -37,6 +37,12 @@ class Kept(Generic[T]):
             self.error = why
             self._picture = None
 
+    def age_by(self, seconds: float) -> None:
+        """Make the value older by the `seconds` that the machine slept."""
+        if self.taken_mono is not None:
+            self.taken_mono -= seconds
+            self._picture = None
+
     def reading(self, down_since: float | None) -> Reading[T]:
         """The frozen picture, the same object until something changes; `down_since` is the monotonic time at which the
         link to the source was lost."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from operator import is_
 from typing import Any
 
+from console.feed.asleep import Asleep
 from console.feed.history import History
 from console.feed.host import HostFeed, Note
 from console.feed.kept import Kept
@@ -96,6 +97,7 @@ class LaneFeed:
         self._view: LaneView | None = None
         self._rests_on: tuple[object, ...] = ()
         self._judged_at = -math.inf
+        self._asleep = Asleep()
 
     def tasks(self) -> list[Coroutine[Any, Any, None]]:
         """The loops to run while the feed lives."""
@@ -187,7 +189,17 @@ class LaneFeed:
             interval = IDENTITY_INTERVAL if not self._served.error else 5.0
             await self._paced(began, interval)
 
+    def _wake(self) -> None:
+        """Across a sleep of this machine no rate and no freeze can be told: seconds that nobody counted lie between."""
+        if slept := self._asleep.since():
+            for kept in (self._throughput, self._health, self._served):
+                kept.age_by(slept)
+            self._scrapes.clear()
+            self._probes.clear()
+            self._progress_light = None
+
     def _take_scrape(self, scrape: Scrape) -> None:
+        self._wake()
         closed = scrape.verdict is ScrapeVerdict.REFUSED
         if self._scrapes and closed is not (self._scrapes[-1].verdict is ScrapeVerdict.REFUSED):
             self._ask_health.set()
@@ -224,6 +236,7 @@ class LaneFeed:
 
     def view(self, now: float, wall: float) -> LaneView:
         """The lane at this moment; the same object until something is heard, or `JUDGE_EVERY_S` has passed."""
+        self._wake()
         rests_on = self._basis()
         same = len(rests_on) == len(self._rests_on) and all(map(is_, rests_on, self._rests_on))
         if self._view is None or not same or not 0 <= now - self._judged_at < JUDGE_EVERY_S:
