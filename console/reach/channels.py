@@ -153,7 +153,7 @@ async def forward_unix(
     asyncssh = load_asyncssh()
     sessions = await ready()
     try:
-        folder = await _kept(asyncio.to_thread(private_folder), PrivateFolder.remove)
+        folder = await _kept(asyncio.to_thread(private_folder), lambda made: made.remove())
     except OSError as error:
         hint = "this machine: free space, or set XDG_RUNTIME_DIR or TMPDIR to a folder that can be written to"
         problem = f"no folder for the forwarded socket: {line(str(error), 200)}"
@@ -162,7 +162,7 @@ async def forward_unix(
     try:
         try:
             opening = sessions.connection.forward_local_path(str(local), remote_path)
-            listener = await _kept(opening, asyncssh.SSHListener.close)
+            listener = await _kept(opening, lambda made: made.close())
         except (asyncssh.Error, OSError) as error:
             raise ReachError(host_name, f"forward {remote_path}", line(str(error), 200)) from error
         try:

@@ -74,8 +74,10 @@ class Connector:
 
     async def _resolve(self, text: str, overrides: Mapping[str, Any], *, is_jump: bool = False) -> Target:
         work = partial(resolve, text, self._host, self._timings, overrides, is_jump=is_jump)
-        reading = self._reading.get(text) or asyncio.ensure_future(asyncio.to_thread(work))
-        self._reading[text] = reading
+        if text not in self._reading:
+            self._reading[text] = asyncio.ensure_future(asyncio.to_thread(work))
+            self._reading[text].add_done_callback(_heard)
+        reading = self._reading[text]
         # a thread cannot be ended: one that hangs is waited for again, so that a name holds one at most
         if not (await asyncio.wait((reading,), timeout=self._timings.login_limit))[0]:
             problem = f"{line(text, 200)}: ssh_config or a key file was not read within {self._timings.login_limit:g} s"
@@ -175,6 +177,12 @@ class Connector:
                 client_factory=_client_factory(target, watch, connected),
             )
         return connection
+
+
+def _heard(reading: asyncio.Future[Target]) -> None:
+    """Its error is nobody's surprise where the link was closed meanwhile: asyncio would print it."""
+    if not reading.cancelled():
+        reading.exception()
 
 
 class _Dropped(Exception):

@@ -95,9 +95,11 @@ class LocalLink:
             while not self._closing.is_set():
                 arrival = asyncio.create_task(queue.get())
                 try:
-                    await asyncio.wait([arrival, closing], return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait([arrival, *mine], return_when=asyncio.FIRST_COMPLETED)
                     if arrival.done():
                         yield arrival.result()
+                    for ended in (task for task in mine if task.done() and not task.cancelled()):
+                        ended.result()  # a source that fails is raised: its silence would look like a host that hangs
                 finally:
                     arrival.cancel()
         finally:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ssh_host import SshHost, eventually, up
@@ -138,6 +139,35 @@ async def test_a_caller_that_goes_away_leaves_no_folder_and_no_listener(
         await eventually(lambda: list(tmp_path.iterdir()) == [], "no folder is left")
 
 
+async def test_a_listener_that_comes_too_late_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    listeners: list[Any] = []
+    go_on = asyncio.Event()
+
+    async def forwarded() -> None:
+        async with link.forward_unix(str(tmp_path / "none")):
+            raise AssertionError("never entered")
+
+    async with SshHost() as host, up(host.link()) as link:
+        connection = (await link._ready()).connection
+        forward = connection.forward_local_path
+
+        async def slow(*paths: str) -> Any:
+            listeners.append(await forward(*paths))
+            await go_on.wait()
+            return listeners[0]
+
+        monkeypatch.setattr(connection, "forward_local_path", slow)
+        task = asyncio.create_task(forwarded())
+        await eventually(lambda: listeners, "it listens")
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        go_on.set()
+        async with asyncio.timeout(20):
+            await listeners[0].wait_closed()
+    assert os.listdir(tmp_path) == []
+
+
 def test_folders_of_the_killed_are_removed_and_others_kept(tmp_path: Path) -> None:
     killed, used, fresh, foreign = (tmp_path / name for name in ("laneswap-a", "laneswap-b", "laneswap-c", "other-d"))
     for folder in (killed, used, fresh, foreign):
@@ -166,4 +196,4 @@ def test_a_private_folder_is_private_and_goes(tmp_path: Path) -> None:
     (folder.path / "socket").touch()
     folder.remove()
     folder.remove()
-    assert list(tmp_path.iterdir()) == []
+    assert os.listdir(tmp_path) == []

@@ -177,3 +177,17 @@ async def test_close_ends_the_frames_and_says_so() -> None:
         assert await task
     assert link.state.status is LinkStatus.DOWN
     assert signal.getsignal(signal.SIGCHLD) is signal.SIG_DFL
+
+
+async def test_a_source_that_fails_oddly_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    def odd() -> dict[str, str]:
+        raise IndexError("a row without a value")
+
+    monkeypatch.setattr("console.reach.local.node_texts", odd)
+    link = LocalLink("here", Rates())
+    await link.start()
+    async with asyncio.timeout(20):
+        with pytest.raises(IndexError, match="a row without a value"):
+            async for frame in link.frames():
+                assert frame.kind == "facts"
+    await link.close()
