@@ -47,6 +47,7 @@ _ERRNO = {
     errno.ECONNRESET: ("{where} reset the connection during the handshake", "sshd restarts, or a firewall cut it"),
     errno.EMFILE: ("this machine is out of file descriptors", "raise `ulimit -n`"),
 }
+_BY_HAND = "run the ProxyCommand of ssh_config by hand: what does it say?"
 _UNREADABLE = {
     FileNotFoundError: "is not there",
     PermissionError: "cannot be read by you",
@@ -143,11 +144,17 @@ def _disconnected(error: BaseException, target: Target) -> Fault:
     if "authentication failures" in words:
         hint = "the agent offers too many keys: set IdentityFile and IdentitiesOnly yes in ssh_config"
         return Fault(Outcome.PERMISSION, f"{target.where} refused the login: {words}", hint, stubborn=True)
+    if target.proxied:
+        problem = f"the ProxyCommand of {target.where} ended before a login: {words}"
+        return Fault(Outcome.UNREACHABLE, problem, _BY_HAND)
     hint = "sshd drops logins beyond MaxStartups, or it restarts; tried again"
     return Fault(Outcome.UNREACHABLE, f"{target.where} closed the connection during the login: {words}", hint)
 
 
 def _hung(target: Target) -> Fault:
+    if target.proxied:
+        problem = f"no login at {target.where} comes about through its ProxyCommand"
+        return Fault(Outcome.UNREACHABLE, problem, _BY_HAND)
     problem = f"{target.where} accepts connections, but no login comes about"
     return Fault(Outcome.UNREACHABLE, problem, "sshd hangs: out of memory, a dead home directory or login service")
 
@@ -159,7 +166,8 @@ def _os_error(error: OSError, target: Target) -> Fault:
         if number in numbers:
             problem, hint = _ERRNO[number]
             return Fault(Outcome.UNREACHABLE, problem.format(where=target.address), hint)
-    return Fault(Outcome.UNREACHABLE, f"{target.where}: {line(error.strerror or str(error), 200)}")
+    words = line(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""), 200)
+    return Fault(Outcome.UNREACHABLE, f"{target.where}: {words}", _BY_HAND if target.proxied else "")
 
 
 def _key_hint(target: Target) -> str:

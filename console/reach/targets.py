@@ -43,6 +43,8 @@ class Target:
     """Path of the agent's socket."""
     connect_limit: float = 10.0
     """Seconds for the TCP connection."""
+    proxied: bool = False
+    """Reached by a ProxyCommand of ssh_config."""
 
     @property
     def where(self) -> str:
@@ -112,6 +114,7 @@ def resolve(
         key_files=_key_files(host, options.config) if "client_keys" not in (overrides or {}) else (),
         agent=options.agent_path or "",
         connect_limit=float(options.config.get("ConnectTimeout") or timings.connect_limit),
+        proxied=bool(options.proxy_command),
     )
 
 

@@ -471,6 +471,18 @@ async def test_what_is_no_ssh_server_is_said() -> None:
     assert "closed the connection during the login" in said
 
 
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [("sleep 600", "comes about through its ProxyCommand"), ("false", "ProxyCommand of"), ("/no/such", "/no/such")],
+)
+async def test_a_proxy_command_that_does_not_work_is_named(tmp_path: Path, command: str, words: str) -> None:
+    quick = dataclasses.replace(QUICK, connect_limit=5.0, login_limit=0.5)
+    (tmp_path / "config").write_text(f"Host node\n User ops\n ProxyCommand {command}\n")
+    host = Host(ssh="node", config=str(tmp_path / "config"))
+    said = await failed(SshLink("node", host, Rates(), limits=HandshakeLimits(), timings=quick))
+    assert words in said
+
+
 async def test_logins_that_sshd_drops_are_tried_again_within_the_attempt() -> None:
     async with SshHost() as host:
         host.drop_logins = 3
