@@ -105,7 +105,7 @@ def _boot(found: Sequence[Container], log: str, now: float | None) -> dict[str, 
     bar = boot.loading(log)
     return {
         "state": boot.container_word(found[0], log),
-        "shards": bar.words if bar else None,
+        "shards": bar.text if bar else None,
         "age_s": found[0].age(now) if now is not None else None,
     }
 
