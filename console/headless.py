@@ -133,7 +133,7 @@ def print_text(snapshot: Snapshot) -> None:
 
 
 def text_lines(snapshot: Snapshot) -> list[str]:
-    """Plain lines: lanes with their lamps, hosts, alarms."""
+    """Plain lines: lanes with their lamps, hosts, alarms and below each alarm what to do about it."""
     mark = "REHEARSAL " if snapshot.rehearsal else ""
     lines = [f"{mark}{snapshot.fleet.name}  {fmt.clock(snapshot.wall)}"]
     for lane in snapshot.lanes:
@@ -143,8 +143,10 @@ def text_lines(snapshot: Snapshot) -> list[str]:
             lines.append(f"  {lamp.title:<9} {words}")
     lines += [_host_line(snapshot, host) for host in snapshot.hosts]
     found = alarms(snapshot)
-    lines += [f"{SEVERITY_WORDS[alarm.severity]:<5} {alarm.subject}: {alarm.text}" for alarm in found] or ["no alarms"]
-    return lines
+    for alarm in found:
+        lines.append(f"{SEVERITY_WORDS[alarm.severity]:<5} {alarm.subject}: {alarm.text}")
+        lines += [f"      {alarm.advice}"] if alarm.advice else []
+    return lines if found else [*lines, "no alarms"]
 
 
 def _host_line(snapshot: Snapshot, host: HostView) -> str:
@@ -154,7 +156,8 @@ def _host_line(snapshot: Snapshot, host: HostView) -> str:
     if memory is None:
         word = "UNREADABLE" if host.memory.error and quality in (Quality.LIVE, Quality.LATE) else str(quality)
         why = host.link.error or host.memory.error or "no reading in time"
-        return f"host {host.name}: {word} {why} (last reading {age} ago)"
+        last = "never read" if host.memory.taken_mono is None else f"last reading {age} ago"
+        return f"host {host.name}: {word} {why} ({last})"
     if memory.device_memory:
         named = ((f"node {node.node}" if node.cpus else "HBM", node) for node in memory.numa)
         pools = ", ".join(f"{name} free {fmt.gib(node.free)} of {fmt.gib(node.total)}" for name, node in named)

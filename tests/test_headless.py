@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent / "widgets"))
 
 import pictures
 
-from console.headless import EXIT_GOOD, EXIT_NEEDS_OPERATOR, EXIT_UNKNOWN, exit_code, settled
+from console.headless import EXIT_GOOD, EXIT_NEEDS_OPERATOR, EXIT_UNKNOWN, exit_code, settled, text_lines
 from console.readings.facts import parse_facts
 from console.readings.health import LaneState, LaneVerdict
 from console.readings.link import LinkState, LinkStatus
@@ -53,3 +53,14 @@ def test_exit_codes() -> None:
     unknown = replace(snapshot.lanes[0], verdict=LaneVerdict(LaneState.UNKNOWN, "not read"))
     assert exit_code(replace(snapshot, lanes=(unknown,))) == EXIT_UNKNOWN
     assert exit_code(with_host(link=LinkState(LinkStatus.DOWN, snapshot.now, "no route"))) == EXIT_UNKNOWN
+
+
+def test_text_says_what_to_do_about_an_alarm() -> None:
+    snapshot = pictures.spark4()
+    assert text_lines(snapshot)[-1] == "no alarms"
+    gone = LinkState(LinkStatus.DOWN, snapshot.now - 5, "host key changed", "compare it, then ssh-keygen -R n1")
+    rows = text_lines(with_host(link=gone, memory=pictures.unread()))
+    at = next(at for at, row in enumerate(rows) if row.startswith("LOOK  n1: unreachable 5s: host key changed"))
+    assert rows[at + 1] == "      compare it, then ssh-keygen -R n1"
+    assert next(row for row in rows if row.startswith("host n1:")).endswith("host key changed (never read)")
+    assert "no alarms" not in rows

@@ -94,7 +94,13 @@ def advice(problem: HostKeyProblem, host: str, port: int) -> str:
             f"then ssh-keygen -f {file} -R {shlex.quote(spelled)} and log in once with ssh"
         )
     where = host if port == SSH_PORT else f"-p {port} {host}"
-    return f"compare the fingerprint on the host's console, then add it with: ssh {where}"
+    return f"compare the fingerprint on the host's console, then add it with: ssh {_into(problem.known_hosts)}{where}"
+
+
+def _into(file: str) -> str:
+    """The option without which ssh would add the key to another file than the one that is looked in."""
+    usual = {os.path.expanduser(name) for name in USER_FILES}
+    return f"-o UserKnownHostsFile={shlex.quote(file)} " if os.path.isabs(file) and file not in usual else ""
 
 
 def from_files(files: Sequence[str]) -> KnownHosts:

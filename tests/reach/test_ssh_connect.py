@@ -259,6 +259,19 @@ async def test_a_key_that_is_not_known_is_never_accepted(tmp_path: Path) -> None
     assert host.children == []
 
 
+async def test_the_advice_for_an_unknown_key_fills_the_file_that_is_looked_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    async with SshHost(authorized=authorized()) as host:
+        text = f"Host node\n HostName 127.0.0.1\n Port {host.port}\n IdentityAgent none\n"
+        said = await failed(config_link(tmp_path, text))
+        assert f"add it with: ssh -p {host.port} 127.0.0.1" in said, "ssh adds it to the user's own file"
+        own = tmp_path / "ours"
+        said = await failed(config_link(tmp_path, f"{text} UserKnownHostsFile {own}\n"))
+        assert f"add it with: ssh -o UserKnownHostsFile={own} -p {host.port} 127.0.0.1" in said
+
+
 @pytest.mark.parametrize("new", ["same type", "other type"])
 async def test_a_changed_key_tells_both_fingerprints_and_the_line(tmp_path: Path, new: str) -> None:
     async with SshHost() as host:
