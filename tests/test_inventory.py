@@ -136,3 +136,11 @@ def test_a_bad_recipe_is_an_error_that_names_its_key(tmp_path: Path, text: str, 
 def test_an_unknown_recipe_lists_the_shipped_ones() -> None:
     with pytest.raises(FleetError, match="vllm-docker"):
         load_recipe("vllm-doker")
+
+
+@pytest.mark.parametrize("path", ["health", "/health\\u000a", "/a b"])
+def test_a_path_of_a_recipe_is_held_to_the_same_rule_as_the_operators(tmp_path: Path, path: str) -> None:
+    (tmp_path / "mine.toml").write_text(f'name = "mine"\ntitle = "x"\n[reads]\nhealth_path = "{path}"\n')
+    fleet = parse(GOOD.replace('recipe = "vllm-docker"', 'recipe = "mine.toml"'))
+    with pytest.raises(FleetError, match=r"mine.*reads\.health_path"):
+        apply_recipes(fleet, tmp_path)

@@ -95,4 +95,8 @@ def _recipe_of(name: str, lane: Lane, beside: Path | None) -> Recipe:
 def _fill(lane: Lane, recipe: Recipe) -> Lane:
     given = lane.model_fields_set
     missing = {key: value for key, value in recipe.reads.model_dump().items() if key not in given and value is not None}
+    try:  # by the rules that hold for what the operator writes: a path may come from one's own recipe
+        Lane.model_validate({**lane.model_dump(), **missing})
+    except ValidationError as error:
+        raise FleetError(recipe.name, [f"reads.{item['loc'][0]}: {item['msg']}" for item in error.errors()]) from error
     return lane.model_copy(update=missing)

@@ -59,6 +59,8 @@ class Gpu:
 
 
 _NOT_SAID = re.compile(r"^\[?\s*(?:N/?A|Not Supported|Not Available|Unknown|Requested functionality.*)?\s*\]?$", re.I)
+_WITHHELD = re.compile(r"insufficient permissions", re.I)
+"""Said to an account that may not see a figure: no fault of the GPU, and no sign of unified memory."""
 _NUMBER = re.compile(r"^(-?[0-9]{1,12}(?:\.[0-9]{1,6})?)(?:\s*(%|[A-Za-z]{1,4}))?$")
 _UNITS = {"KiB": 1 / 1024, "MiB": 1.0, "GiB": 1024.0}
 
@@ -128,7 +130,7 @@ def _gpu(cells: Mapping[str, str], number: int) -> Gpu:
 
 def _figure(cell: str) -> tuple[float | None, str]:
     """The number in a cell (MiB for memory), or what the driver says instead when that is a fault."""
-    if _NOT_SAID.match(cell):
+    if _NOT_SAID.match(cell) or _WITHHELD.search(cell):
         return None, ""
     match = _NUMBER.match(cell)
     value = float(match[1]) * _UNITS.get(match[2] or "", 1.0) if match else math.nan

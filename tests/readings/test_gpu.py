@@ -148,3 +148,10 @@ def test_hostile_csv_is_read_or_refused(text: str) -> None:
     for gpu in gpus:
         assert gpu.memory_used is None or gpu.memory_used >= 0
         assert gpu.name.isprintable() and gpu.uuid.isprintable()
+
+
+def test_a_figure_that_this_account_may_not_see_is_neither_a_fault_nor_unified_memory() -> None:
+    withheld = "[Insufficient Permissions]"
+    cells = ["0", "NVIDIA H200", "GPU-1", "580", withheld, withheld, withheld, "90.1", "700", "35", "1980"]
+    (gpu,) = parse_gpus(", ".join(cells))
+    assert (gpu.memory_total, gpu.utilisation, gpu.unified, gpu.faults, gpu.power_w) == (None, None, False, (), 90.1)
