@@ -7,6 +7,7 @@ import asyncio
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 
 from bench.commands import commands
 from bench.crowd import HOSTS, many_hosts
@@ -14,8 +15,8 @@ from bench.figures import Figure, machine, not_run, table
 from bench.metrics_text import metrics_text
 from bench.resting import rest
 from bench.sampling import sampling
-from bench.stage import crowd, four_hosts
-from bench.starting import starts
+from bench.stage import Stage, crowd, four_hosts
+from bench.starting import headless, starts
 
 LATER = (
     not_run("rollback beside bare docker stop, start and poll", "this version acts on nothing yet"),
@@ -23,31 +24,24 @@ LATER = (
 )
 
 
-def console_rows(options: argparse.Namespace) -> list[Figure]:
-    """Start and rest, on one played fleet."""
+def on_stage(
+    stage: Callable[[], AbstractAsyncContextManager[Stage]], measure: Callable[[Stage], list[Figure]]
+) -> list[Figure]:
+    """What `measure` finds on a played fleet; it may block, the fleet's own loop goes on."""
 
     async def run() -> list[Figure]:
-        async with four_hosts() as stage:
-            figures = await asyncio.to_thread(starts, stage)
-            return figures + await asyncio.to_thread(rest, stage, 600.0 if options.long else options.seconds)
-
-    return asyncio.run(run())
-
-
-def crowd_rows(options: argparse.Namespace) -> list[Figure]:
-    """Many hosts."""
-
-    async def run() -> list[Figure]:
-        async with crowd(HOSTS) as stage:
-            return await asyncio.to_thread(many_hosts, stage, options.seconds)
+        async with stage() as there:
+            return await asyncio.to_thread(measure, there)
 
     return asyncio.run(run())
 
 
 GROUPS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
-    "console": console_rows,
+    "start": lambda _: on_stage(four_hosts, starts),
+    "headless": lambda _: on_stage(four_hosts, headless),
+    "rest": lambda options: on_stage(four_hosts, lambda stage: rest(stage, 600.0 if options.long else options.seconds)),
     "commands": lambda _: commands(),
-    "crowd": crowd_rows,
+    "crowd": lambda options: on_stage(lambda: crowd(HOSTS), lambda stage: many_hosts(stage, options.seconds)),
     "sampling": lambda options: sampling(max(60.0, options.seconds)),
     "metrics": lambda _: metrics_text(),
 }
