@@ -18,7 +18,9 @@ from console.reach.sessions import Sessions
 from console.sanitize import line
 
 T = TypeVar("T")
-_FOLDER = "laneswap-socket-"
+_FOLDER = "laneswap-s-"
+_MOST_BASE = 80
+"""Bytes of the path of the folder around it: a socket's whole path has 103 at most (sun_path, macOS; Linux has 107)."""
 _WORDS = (
     (re.compile(r"refused", re.IGNORECASE), Reason.REFUSED),
     (re.compile(r"timed? ?out", re.IGNORECASE), Reason.TIMEOUT),
@@ -158,7 +160,7 @@ async def forward_unix(
         hint = "this machine: free space, or set XDG_RUNTIME_DIR or TMPDIR to a folder that can be written to"
         problem = f"no folder for the forwarded socket: {line(str(error), 200)}"
         raise ReachError(host_name, f"forward {remote_path}", problem, hint) from error
-    local = folder.path / "socket"
+    local = folder.path / "s"
     try:
         try:
             opening = sessions.connection.forward_local_path(str(local), remote_path)
@@ -178,5 +180,6 @@ async def forward_unix(
 
 def private_folder() -> PrivateFolder:
     """A new folder that only this user can enter; those that killed consoles left are removed. Blocking."""
-    base = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir())
-    return PrivateFolder(_FOLDER, base if os.access(base, os.W_OK) else None)
+    places = (os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir(), "/tmp")  # noqa: S108 (mkdtemp below it)
+    fit = [place for place in places if len(os.fsencode(place)) <= _MOST_BASE and os.access(place, os.W_OK)]
+    return PrivateFolder(_FOLDER, Path(fit[0]) if fit else None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Literal
 
@@ -81,8 +82,10 @@ class Gate:
                 inner.transport.abort()
             if serving is not None:
                 serving.cancel()
-                with contextlib.suppress(asyncio.CancelledError, Exception):
-                    await serving
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.gather(serving, return_exceptions=True)
+                if serving.done() and not serving.cancelled() and (fault := serving.exception()) is not None:
+                    print(f"rehearsal: a connection ended oddly: {fault!r}", file=sys.stderr, flush=True)
             self._wires.discard(task)
 
     async def _relay(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:

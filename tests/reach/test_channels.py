@@ -139,6 +139,16 @@ async def test_a_caller_that_goes_away_leaves_no_folder_and_no_listener(
         await eventually(lambda: list(tmp_path.iterdir()) == [], "no folder is left")
 
 
+async def test_a_runtime_folder_of_a_long_name_is_no_hindrance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = tmp_path / ("x" * 60)
+    deep.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(deep))
+    async with SshHost() as host, up(host.link()) as link, link.forward_unix("/var/run/docker.sock") as local:
+        assert local.is_socket()
+        assert stat.S_IMODE(local.parent.stat().st_mode) == 0o700
+    assert not local.parent.exists()
+
+
 async def test_a_listener_that_comes_too_late_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     listeners: list[Any] = []
