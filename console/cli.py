@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import json
 import logging
 import os
@@ -114,10 +115,10 @@ def watch(fleet: FleetFile = None, *, read_only: ReadOnly = False, ascii: Ascii 
 
 @app.command
 def rehearse(
-    scenario: str = "spark4",
+    scenario: Annotated[str, Parameter(help="A name from --list, or a path to a .toml.")] = "spark4",
     *,
     speed: Annotated[float, Parameter(help="Clock factor: scenario time runs this many times as fast.")] = 1.0,
-    headless: Annotated[bool, Parameter(negative="", help="No screen: one line a second on stdout.")] = False,
+    headless: Annotated[bool, Parameter(negative="", help="No screen: a reading a second on stdout.")] = False,
     seconds: Annotated[float, Parameter(help="How long to run without a screen.")] = 20.0,
     json: Json = False,
     show_list: Annotated[bool, Parameter(name="--list", negative="", help="List the scenarios.")] = False,
@@ -164,7 +165,7 @@ def status(
 
 @app.command
 def inspect(
-    kind: str,
+    kind: str = "kinds",
     *paths: Annotated[str, Parameter(allow_leading_hyphen=False)],
     json: Json = False,
 ) -> int:
@@ -202,7 +203,27 @@ def _live_source(path: Path | None) -> Source:
     from console.feed import Feed
 
     file = path or default_path()
-    return Feed(apply_recipes(load(file), file.parent))
+    if not file.exists():
+        raise UsageError(_no_fleet(path, file))
+    fleet = load(file)
+    try:
+        return Feed(apply_recipes(fleet, file.parent))
+    except FleetError as error:
+        raise FleetError(file, [f"{error.file}: {problem}" for problem in error.problems]) from error
+
+
+def _no_fleet(given: Path | None, file: Path) -> str:
+    """What a newcomer, a typist or a script needs to hear where the fleet file is not there."""
+    if given is not None:
+        words = [name for name in app if not name.startswith("-")]
+        close = difflib.get_close_matches(str(given), words, n=1)
+        return f"{given}: no such file" + (f"; did you mean the command `{close[0]}`?" if close else "")
+    if os.environ.get("LANESWAP_FLEET"):
+        return f"{file}: no such file, though LANESWAP_FLEET names it"
+    return (
+        f"no fleet file: neither ./fleet.toml nor {file} is there; write one, or point at it with -f FILE "
+        "(`laneswap rehearse` needs none)"
+    )
 
 
 def _screen(source: Source, *, read_only: bool, ascii: bool, theme: str) -> int:

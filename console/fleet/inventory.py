@@ -17,7 +17,8 @@ from console.fleet.tomlfile import TomlUnreadable, parse_toml, read_toml
 from console.readings.throughput import EngineKind
 from console.sanitize import line
 
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 """Host and lane names: letters, digits, dot, dash and underscore; they appear in commands and file names."""
 
 SGLANG_HEALTH_INTERVAL = 10.0
@@ -242,8 +243,16 @@ def _explain(item: Any) -> str:
         return f"{where}: unknown key{_suggest(str(item['loc'][-1]), _known_keys(item['loc']))}"
     if item["type"] == "missing":
         return f"{where}: missing; add it"
-    message = str(item["msg"]).removeprefix("Value error, ")
-    return f"{where}: {message} (got {str(item['input'])[:80]!r})"
+    return f"{where.removesuffix('.[key]')}: {plain(item)} (got {str(item['input'])[:80]!r})"
+
+
+def plain(item: Any) -> str:
+    """One of pydantic's error details in the words of a TOML file."""
+    if item["type"] == "string_pattern_mismatch" and item["ctx"]["pattern"] == NAME_PATTERN:
+        return "a name is up to 63 letters, digits, '.', '-' or '_', and begins with a letter or digit"
+    if item["type"] in ("model_type", "dict_type"):
+        return "must be a table of keys"
+    return str(item["msg"]).removeprefix("Value error, ").replace("Input should be", "must be", 1)
 
 
 def _known_keys(location: tuple[int | str, ...]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from console.fleet.inventory import Fleet, FleetError, Lane
+from console.fleet.inventory import Fleet, FleetError, Lane, plain
 from console.fleet.tomlfile import TomlUnreadable, read_toml
 
 _SHIPPED = "console.fleet.recipes"
@@ -75,7 +75,7 @@ def _read(file: Path | Traversable, source: str) -> Recipe:
     except TomlUnreadable as error:
         raise FleetError(source, [f"recipe {error}"]) from error
     except ValidationError as error:
-        problems = [f"{'.'.join(str(p) for p in item['loc'])}: {item['msg']}" for item in error.errors()]
+        problems = [f"{'.'.join(str(p) for p in item['loc'])}: {plain(item)}" for item in error.errors()]
         raise FleetError(source, problems) from error
 
 
@@ -98,5 +98,5 @@ def _fill(lane: Lane, recipe: Recipe) -> Lane:
     try:  # by the rules that hold for what the operator writes: a path may come from one's own recipe
         Lane.model_validate({**lane.model_dump(), **missing})
     except ValidationError as error:
-        raise FleetError(recipe.name, [f"reads.{item['loc'][0]}: {item['msg']}" for item in error.errors()]) from error
+        raise FleetError(recipe.name, [f"reads.{item['loc'][0]}: {plain(item)}" for item in error.errors()]) from error
     return lane.model_copy(update=missing)

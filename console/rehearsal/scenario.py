@@ -260,7 +260,7 @@ def _merged(name: str | Path, seen: tuple[str, ...] = ()) -> tuple[Path | str, d
         raw = read_toml(source)
     except FileNotFoundError:
         known = [item.name.removesuffix(".toml") for item in SHIPPED.iterdir() if item.name.endswith(".toml")]
-        raise ScenarioError(file, [f"no such scenario{_suggest(text, known)}"]) from None
+        raise ScenarioError(text, [f"no such scenario{_suggest(text, sorted(known))}"]) from None
     except TomlUnreadable as error:
         raise ScenarioError(file, [str(error)]) from error
     base = raw.get("extends")
@@ -346,4 +346,4 @@ def _explain(item: Any) -> str:
         return f"{where}: unknown key; remove it"
     if item["type"] == "missing":
         return f"{where}: missing; add it"
-    return f"{where}: {str(item['msg']).removeprefix('Value error, ')} (got {str(item['input'])[:80]!r})"
+    return f"{where}: {inventory.plain(item)} (got {str(item['input'])[:80]!r})"
