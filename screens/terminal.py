@@ -10,7 +10,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
+from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
+
+from screens.paste import PasteSafeParser
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -102,6 +105,7 @@ class ConsoleDriver(LinuxDriver):
 
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)
+        vars(linux_driver)["XTermParser"] = PasteSafeParser  # the driver takes it by this name
         self._terminal = TerminalFile(_output(), self._recovered)
         self._file = cast(Any, self._terminal)
 
