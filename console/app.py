@@ -192,12 +192,15 @@ class LaneswapApp(App[Any], inherit_bindings=False):
         last.start()
 
     async def _stop_source(self) -> None:
-        for task in tuple(self._tasks):
+        tasks = tuple(self._tasks)
+        for task in tasks:
             task.cancel()
         if not self._started:
             return
         try:
             async with asyncio.timeout(STOP_LIMIT):
+                # A start that is cancelled takes back what it had begun.
+                await asyncio.gather(*tasks, return_exceptions=True)
                 await self.source.stop()
         except Exception as error:
             self.fault("stop of the sources", error)

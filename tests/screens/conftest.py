@@ -11,6 +11,12 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "widgets"))
 
 
 @pytest.fixture(autouse=True)
+def short_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Textual's pilot rests 20 ms two or three times a key; that messages are handled it waits for apart from that."""
+    monkeypatch.setattr("textual._wait.SLEEP_GRANULARITY", 0.004)
+
+
+@pytest.fixture(autouse=True)
 def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No keymap or fault file of the person who runs the tests; no colour setting of their terminal."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))

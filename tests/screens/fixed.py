@@ -71,6 +71,14 @@ def text_of(app: LaneswapApp) -> str:
     return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
 
 
+async def resize(app: LaneswapApp, pilot: Pilot[None], size: tuple[int, int]) -> None:
+    """Another size of terminal, and everything arranged for it."""
+    await pilot.resize_terminal(*size)
+    await until(pilot, lambda: tuple(app.screen.size) == size and len(text_of(app).splitlines()) == size[1])
+    app.tick()
+    await pilot.pause()
+
+
 def front(app: LaneswapApp) -> ConsoleScreen:
     """The front screen of our own."""
     screen = app.front()

@@ -11,18 +11,21 @@ from typing import Any
 
 import pictures
 import pytest
-from fixed import FixedSource, at, console, fault_text, front, text_of, two_lanes, until
+from fixed import FixedSource, at, console, fault_text, front, resize, text_of, two_lanes, until
 from hostile import CLIPBOARD, hostile_snapshot
 from textual import events
 from textual.pilot import Pilot
 
 from console import app as console_app
 from console.readings.health import LaneState, LaneVerdict
+from console.readings.throughput import EngineKind
 from console.snapshot import LogLine, LogView, Snapshot
 from screens.dashboard import DashboardScreen
+from screens.explaining import explain
 from screens.lanes import settled, worst_lane
 from screens.logs import LogsScreen
 from screens.timeline import KEPT_HOST_PICTURES, Timeline
+from widgets.pane import Drawn
 
 SIZES = [(200, 60), (120, 40), (80, 24), (79, 23), (40, 12), (20, 5), (10, 2), (3, 1), (200, 5), (20, 60)]
 
@@ -32,7 +35,7 @@ SIZES = [(200, 60), (120, 40), (80, 24), (79, 23), (40, 12), (20, 5), (10, 2), (
 
 async def test_a_source_that_raises_is_a_fault_on_screen_not_an_exit(tmp_path: Path) -> None:
     def broken(count: int) -> Snapshot:
-        if count > 2:
+        if count > 1:
             raise RuntimeError("feed [/broken] \x1b]52;c;eA==\x07")
         return pictures.spark4()
 
@@ -67,9 +70,7 @@ async def test_a_fault_in_lamps_alarms_or_a_pane_leaves_the_rest(where: str, mon
         monkeypatch.setattr(where, broken)
         app.tick()
         app.tick()
-        await pilot.resize_terminal(100, 30)
-        app.tick()
-        await pilot.pause()
+        await resize(app, pilot, (100, 30))
         assert app.is_running
         shown = text_of(app)
         assert "ZeroDivisionError" in shown and "KV pool" in shown and "spark4" in shown
@@ -273,17 +274,14 @@ async def test_a_fleet_of_one_lane_says_so() -> None:
 async def test_every_size_is_drawn_and_q_works_at_the_smallest(picture: str) -> None:
     async with console(FixedSource(pictures.PICTURES[picture]()), size=(200, 60)) as (app, pilot):
         for size in SIZES:
-            await pilot.resize_terminal(*size)
-            app.tick()
-            await pilot.pause()
+            await resize(app, pilot, size)
             rows = text_of(app).splitlines()
             assert len(rows) == size[1] and all(len(row) <= size[0] for row in rows)
             assert not app.faults.newest, (size, app.faults.newest)
-        await pilot.resize_terminal(200, 60)
-        await pilot.pause()
+        await resize(app, pilot, (200, 60))
         whole = text_of(app)
         assert "KV pool" in whole and "events" in whole and "q quit" in whole
-        await pilot.resize_terminal(20, 5)
+        await resize(app, pilot, (20, 5))
         await pilot.press("q")
         await pilot.pause()
         assert not app.is_running
@@ -292,12 +290,10 @@ async def test_every_size_is_drawn_and_q_works_at_the_smallest(picture: str) -> 
 async def test_after_a_resize_back_the_screen_is_the_same() -> None:
     async with console(size=(200, 60)) as (app, pilot):
         before = text_of(app)
-        await pilot.resize_terminal(20, 5)
-        await pilot.pause()
+        await resize(app, pilot, (20, 5))
         small = text_of(app).splitlines()
         assert len(small) == 5
-        await pilot.resize_terminal(200, 60)
-        await pilot.pause()
+        await resize(app, pilot, (200, 60))
         assert text_of(app) == before
 
 
@@ -321,9 +317,9 @@ async def test_hostile_texts_are_only_text(size: tuple[int, int]) -> None:
             assert "\x1b" not in shown and "\x07" not in shown and "\x9b" not in shown and "\u202e" not in shown
             widths = {strip.cell_length for strip in app.screen._compositor.render_strips()}
             assert widths == {size[0]}
-        for row in range(0, size[1], 3):
-            for column in range(0, size[0], 17):
-                await pilot.click(offset=(column, row))
+        for widget in app.query(Drawn):
+            if widget.display and widget.size:
+                await pilot.click(widget, offset=(min(3, widget.size.width - 1), min(1, widget.size.height - 1)))
         assert app.is_running
         assert not app.faults.newest
 
@@ -420,15 +416,33 @@ async def test_a_log_that_is_not_there_says_why() -> None:
 
 @pytest.mark.parametrize("picture", sorted(pictures.PICTURES))
 @pytest.mark.parametrize("pane", range(1, 9))
-async def test_every_pane_explains_its_values(picture: str, pane: int) -> None:
-    from screens.explaining import explain
+def test_every_pane_explains_its_values(picture: str, pane: int) -> None:
+    parts = explain(pictures.glance(pictures.PICTURES[picture]()), pane)
+    assert parts and all(part.subject and part.origin for part in parts)
+    assert all(fact.how for part in parts for fact in part.facts)
 
-    async with console(FixedSource(pictures.PICTURES[picture]())) as (app, _):
-        glance = app.picture()
-        assert glance is not None
-        parts = explain(glance, pane)
-        assert parts and all(part.subject and part.origin for part in parts)
-        assert all(fact.how for part in parts for fact in part.facts)
+
+def facts_of(snapshot: Snapshot, pane: int) -> dict[str, str]:
+    return {fact.name: fact.how for part in explain(pictures.glance(snapshot), pane) for fact in part.facts}
+
+
+def test_what_is_counted_and_what_is_a_product_is_told_apart() -> None:
+    assert facts_of(pictures.spark4(), 6)["used"].startswith("counted by the engine")
+    base = pictures.station()
+    value = base.lanes[0].throughput.value
+    assert value is not None
+    vllm = replace(base.lanes[0].throughput, value=replace(value, engine=EngineKind.VLLM))
+    assert facts_of(replace(base, lanes=(replace(base.lanes[0], throughput=vllm),)), 6)["used"] == "pool x use"
+    assert "newest 30 frames" in facts_of(base, 1)["drift"]
+    assert "last minute" in facts_of(base, 6)["prefix"]
+
+
+def test_a_gpu_fault_is_explained_in_the_drivers_words() -> None:
+    base = pictures.spark4()
+    broken = pictures.gpu(0, 55, 11, 0.3, faults=("memory.used: GPU requires reset",))
+    box = replace(base.hosts[0], gpus=pictures.reading((broken,)))
+    facts = facts_of(replace(base, hosts=(box, *base.hosts[1:])), 1)
+    assert facts["GPU 0 FAULT"] == "nvidia-smi says instead of a figure: memory.used: GPU requires reset"
 
 
 async def test_explain_says_source_age_quality_and_formula() -> None:
@@ -457,6 +471,28 @@ async def test_the_source_is_started_after_the_first_paint_and_stopped_at_the_en
         await app.run_async(headless=True, size=(80, 24), auto_pilot=leave)
     assert source.calls[0] == "start" and source.calls[-1] == "stop"
     assert app.return_code == 0
+
+
+async def test_a_start_that_is_left_takes_back_what_it_began_before_the_source_is_stopped() -> None:
+    class Slow(FixedSource):
+        async def start(self) -> None:
+            self.calls.append("start")
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(0)
+                self.calls.append("taken back")
+
+    source = Slow()
+    app = console_app.LaneswapApp(source)
+
+    async def leave(pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: "start" in source.calls)
+        app.leave(0)
+
+    async with asyncio.timeout(30):
+        await app.run_async(headless=True, size=(80, 24), auto_pilot=leave)
+    assert source.calls == ["start", "taken back", "stop"]
 
 
 def test_the_console_is_imported_without_what_only_the_feed_needs() -> None:
