@@ -23,6 +23,8 @@ EXIT_GOOD = 0
 EXIT_NEEDS_OPERATOR = 1
 EXIT_USAGE = 2
 EXIT_UNKNOWN = 3
+UNREAD = ("link:", "stale:", "docker:", "gpu:")
+"""Alarms that say that something could not be read: then nobody can call the fleet good."""
 
 _POLL_S = 0.1
 LONGEST_S = 365 * 86400.0
@@ -112,11 +114,13 @@ def _lane_settled(snapshot: Snapshot, lane: LaneView) -> bool:
 
 def exit_code(snapshot: Snapshot) -> int:
     """1 when an operator must act, 3 when a lane or host cannot be judged, else 0."""
-    if any(alarm.severity is Severity.ACT for alarm in alarms(snapshot)):
+    found = alarms(snapshot)
+    if any(alarm.severity is Severity.ACT for alarm in found):
         return EXIT_NEEDS_OPERATOR
-    unknown_lane = any(lane.verdict.state is LaneState.UNKNOWN for lane in snapshot.lanes)
+    unjudged = any(lane.verdict.state in (LaneState.UNKNOWN, LaneState.BLIND) for lane in snapshot.lanes)
     lost_host = any(host.link.status is not LinkStatus.UP for host in snapshot.hosts)
-    return EXIT_UNKNOWN if unknown_lane or lost_host else EXIT_GOOD
+    unread = any(alarm.key.startswith(UNREAD) for alarm in found)
+    return EXIT_UNKNOWN if unjudged or lost_host or unread else EXIT_GOOD
 
 
 def print_json(snapshot: Snapshot, *, pretty: bool = False) -> None:

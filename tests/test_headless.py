@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent / "widgets"))
 import pictures
 
 from console.headless import EXIT_GOOD, EXIT_NEEDS_OPERATOR, EXIT_UNKNOWN, exit_code, settled, text_lines
+from console.readings.containers import Containers
 from console.readings.facts import parse_facts
 from console.readings.health import LaneState, LaneVerdict
 from console.readings.link import LinkState, LinkStatus
@@ -53,6 +54,8 @@ def test_exit_codes() -> None:
     unknown = replace(snapshot.lanes[0], verdict=LaneVerdict(LaneState.UNKNOWN, "not read"))
     assert exit_code(replace(snapshot, lanes=(unknown,))) == EXIT_UNKNOWN
     assert exit_code(with_host(link=LinkState(LinkStatus.DOWN, snapshot.now, "no route"))) == EXIT_UNKNOWN
+    assert exit_code(with_host(containers=pictures.reading(Containers((), "permission denied")))) == EXIT_UNKNOWN
+    assert exit_code(with_host(memory=pictures.reading(None, error="cannot be read"))) == EXIT_UNKNOWN
 
 
 def test_text_says_what_to_do_about_an_alarm() -> None:
