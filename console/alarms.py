@@ -47,10 +47,11 @@ class Alarm:
 
 
 def alarms(snapshot: Snapshot) -> tuple[Alarm, ...]:
-    """All alarms of the fleet, worst first; lanes before hosts at the same severity."""
+    """All alarms of the fleet, worst first; then lost links that hide a lane, then lanes, then hosts."""
+    hiding = {f"link:{lane.lane.head}" for lane in snapshot.lanes if lane.health.down_since is not None}
     found = [alarm for lane in snapshot.lanes for alarm in lane_alarms(snapshot, lane)]
     found += [alarm for host in snapshot.hosts for alarm in host_alarms(snapshot, host)]
-    return tuple(sorted(found, key=lambda alarm: _RANK[alarm.severity]))
+    return tuple(sorted(found, key=lambda alarm: (_RANK[alarm.severity], alarm.key not in hiding)))
 
 
 def free_alarm_bytes(snapshot: Snapshot, host: str) -> float:

@@ -80,6 +80,18 @@ def test_an_unreachable_host_says_why_and_what_to_do_and_nothing_else() -> None:
     assert found["link:n3"].advice == "ssh-keygen -R n3"
 
 
+def test_a_lost_link_that_hides_a_lane_comes_before_the_lane_it_makes_unknown() -> None:
+    snapshot = pictures.spark4()
+    gone = snapshot.now - 75
+    down = LinkState(LinkStatus.DOWN, gone, "host key changed", "ssh-keygen -R n1")
+    unknown = LaneVerdict(LaneState.UNKNOWN, "the link to the head is down")
+    health = replace(snapshot.lanes[0].health, down_since=gone)
+    hidden = with_lane(with_host(snapshot, 2, link=down), health=health, verdict=unknown)
+    assert [alarm.key for alarm in alarms(hidden)] == ["state:dsv41", "link:n3"], "the head is n1"
+    hidden = with_lane(with_host(snapshot, 0, link=down), health=health, verdict=unknown)
+    assert [alarm.key for alarm in alarms(hidden)] == ["link:n1", "state:dsv41"]
+
+
 def test_the_first_attempt_to_connect_is_no_alarm() -> None:
     snapshot = pictures.spark4()
     young = LinkState(LinkStatus.CONNECTING, snapshot.now - 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from bisect import insort
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from console.alarms import Alarm, alarms
@@ -127,5 +127,11 @@ class Feed:
                     self.note(alarm.subject, alarm.text, alarm.severity)
             for key, alarm in self._raised.items():
                 if key not in present and not key.startswith(("state:", "link:")):
-                    self.note(alarm.subject, f"cleared: {alarm.text}", Severity.NORMAL)
+                    word = "out of sight" if self._hidden(alarm.subject, present) else "cleared"
+                    self.note(alarm.subject, f"{word}: {alarm.text}", Severity.NORMAL)
             self._raised = present
+
+    def _hidden(self, subject: str, present: Collection[str]) -> bool:
+        """Whether a host behind an alarm is away: then nobody knows whether its cause is gone."""
+        lane = self._fleet.lanes.get(subject)
+        return any(f"link:{host}" in present for host in (subject, *(lane.rank_hosts if lane else ())))

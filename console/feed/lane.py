@@ -45,6 +45,7 @@ HISTORY_POINTS = 1800
 WINDOW_S = 60.0
 """Window of percentiles and hit rates; `throughput` itself takes the last 10 s of it for rates."""
 SCRAPE_LIMIT_S = 5.0
+TOO_LARGE_PAUSE_S = 10.0
 IDENTITY_INTERVAL = 30.0
 PROBES_KEPT = 60
 SLOW_HEALTH_LIMIT_S = 25.0
@@ -134,7 +135,9 @@ class LaneFeed:
             else:
                 scrape = read_scrape(answer, self.lane.kind)
             self._take_scrape(scrape)
-            await self._paced(began, self._rates.scrape)
+            # A body without end costs the engine and us: asked again, but not every second.
+            endless = scrape.verdict is ScrapeVerdict.TOO_LARGE
+            await self._paced(began, TOO_LARGE_PAUSE_S if endless else self._rates.scrape)
 
     def _engine(self) -> EngineKind:
         """The declared engine, else the one that the series told last."""
@@ -213,8 +216,11 @@ class LaneFeed:
         again = found.restarted and not (self._throughput.value and self._throughput.value.restarted)
         if again:
             self._note(self.name, "counters started again: the engine was restarted", Severity.LOOK)
+        before = self._throughput.value
         self._throughput.put(found, scrape.at)
         self._keep_history(scrape.at, found, again)
+        if found.running and found.decode_tps and _tokens_came(before, found):
+            self._last_decode = found.decode_tps
 
     def _scrapes_since(self, at: float) -> list[Scrape]:
         return [item for item in self._scrapes if item.at >= at]
@@ -226,8 +232,6 @@ class LaneFeed:
         pool = found.kv.tokens
         if pool is not None and (not self._pools or self._pools[-1] != pool or again):
             self._pools.append(pool)
-        if found.running and found.decode_tps:
-            self._last_decode = found.decode_tps
         self._points += 1
         if self._points % USUAL_EVERY == 0:
             self._usual = usual_band([point.decode_tps for point in self._history.view() if point.decode_tps > 0])
@@ -349,3 +353,10 @@ def usual_band(rates: list[float]) -> tuple[float, float] | None:
         return None
     ordered = sorted(rates)
     return ordered[len(ordered) // 10], ordered[-1 - len(ordered) // 10]
+
+
+def _tokens_came(before: Throughput | None, found: Throughput) -> bool:
+    """False where the newest scrape brought no token: over the window the rate then falls with every scrape."""
+    if before is None or before.generation_total is None or found.generation_total is None:
+        return True
+    return found.generation_total != before.generation_total

@@ -79,6 +79,16 @@ def test_the_usual_band_comes_whatever_else_is_heard() -> None:
     assert lane._usual is not None and lane._usual[0] == pytest.approx(10.0)
 
 
+def test_the_last_rate_is_that_of_the_last_token_not_of_the_window_that_runs_empty() -> None:
+    lane = lane_feed(engine="vllm")
+    for second in range(15):
+        hear(lane, metrics(float(second), steps=20 * second, running=2))
+    for second in range(15, 30):
+        hear(lane, metrics(float(second), steps=20 * 14, running=2))
+    assert lane._throughput.value is not None and lane._throughput.value.decode_tps == 0
+    assert lane._last_decode == pytest.approx(20.0)
+
+
 @pytest.mark.parametrize("kept", [1.0, 0.2])
 async def test_a_port_that_closes_or_opens_is_asked_for_its_health_at_once(kept: float) -> None:
     lane = lane_feed(engine="vllm", health_interval=300.0)
