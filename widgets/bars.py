@@ -162,7 +162,7 @@ def header(glance: Glance, width: int) -> Row:
 
 def _held(glance: Glance) -> str:
     """`HELD 12s`: not PAUSED, which is what a lane is whose containers are paused."""
-    return "" if glance.held is None else f"HELD {fmt.age(int(glance.held))}"
+    return "" if glance.held is None else f"HELD {fmt.behind(glance.held)}"
 
 
 def _kind(snapshot: Snapshot) -> tuple[str, Ink]:
@@ -213,7 +213,7 @@ def _answer(line: Line, lamp: Lamp, column: int, right: int, glance: Glance, *, 
     after = line.put(column, lamp.word, ink_of(lamp.severity).on("surface"), to=right)
     rest, said = _what_fits(lamp, right - after, note=note)
     if rest:
-        comma = 0 if rest.startswith(",") else 1
+        comma = 0 if glance.signs.words(rest).startswith(",") else 1
         after = line.put(after + comma, rest, TEXT.on("surface"), to=right)
     if said:
         line.put(after + 1, said, DIM.on("surface"), to=right)

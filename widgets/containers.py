@@ -20,9 +20,12 @@ from widgets.sheet import Sheet, Title, section
 SERVES = "serves :"
 RANK_DOWN = "rank is down"
 OTHER = "other"
-UP, UNHEALTHY = "up", "unhealthy"
+UP, UNHEALTHY, UNKNOWN, NO_CONTAINER = "up", "unhealthy", "unknown", "no container"
+"""Words of a rank's cell, and of Docker's own health check."""
 _ONE_LINE_AT = 12
 """The label is too long for values from 11 on."""
+_RESTART_WIDER = 8
+"""Cells that make `unless-stopped` whole; the first ones over 80 columns."""
 _RUNS = (ContainerState.RUNNING, ContainerState.PAUSED, ContainerState.RESTARTING)
 
 
@@ -80,6 +83,8 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
     problems = _problems(glance)
     for problem in problems:
         sheet.line().put(sheet.left, problem, LOOK, to=sheet.right)
+    for rank in _without_container(glance):
+        _missing(sheet.line(), grid, rank, glance)
     room = sheet.left_over
     listed = entries if len(entries) <= room else entries[: max(1, room - 1)]
     several = len(readings) > 1
@@ -87,7 +92,7 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         _entry(sheet.line(), grid, entry, glance, several=several)
     if sheet.left_over and entries:
         sheet.line().put(sheet.left, _summary(len(listed), len(entries)), DIM, to=sheet.right)
-    elif not entries and not problems:
+    elif not entries and not problems and not _without_container(glance):
         sheet.say("No container was seen. This fills when Docker on the lane's hosts answers.")
     done = sheet.done()
     if sheet.boxed or not done:
@@ -97,6 +102,23 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
     return (head.build(), *done[1:])
 
 
+def _without_container(glance: Glance) -> list[RankView]:
+    return [r for r in glance.lane.ranks if r.word == NO_CONTAINER and glance.matches(r.host, RANK_DOWN)]
+
+
+def _missing(line: Line, grid: _Grid, rank: RankView, glance: Glance) -> None:
+    """A rank whose host answered and holds no container of the lane."""
+    view = glance.host(rank.host)
+    line.put(grid.name, rank.host, TEXT, to=grid.role - 1)
+    line.put(grid.role, RANK_DOWN, TEXT, to=grid.state - 1)
+    line.put(grid.state, NO_CONTAINER, LOOK, to=grid.revision - 1)
+    for column in (grid.revision, grid.restart):
+        line.put(column, fmt.NONE, DIM)
+    if view is not None:
+        age = mark(view.containers, glance.now)
+        line.right(line.width - (2 if glance.boxed else 1), age.text, age.ink, start=grid.restart, age=True)
+
+
 def _one_line(glance: Glance, title: Title, width: int) -> Row:
     """`4 of 4 up  sgldsv41  9f2c1a7  restart no`, or the first rank that is not up and why."""
     line = section(glance, title, width)
@@ -104,12 +126,14 @@ def _one_line(glance: Glance, title: Title, width: int) -> Row:
     edge = width - 1 - measure(title.age.text) - 1
     ranks = glance.lane.ranks
     bad = [rank for rank in ranks if rank.word != UP or (rank.container and rank.container.health == UNHEALTHY)]
-    up = sum(1 for rank in ranks if rank.word == UP)
-    ink = TEXT if up == len(ranks) else LOOK
-    after = line.words(_ONE_LINE_AT, (str(up), ink), ("of", DIM), (f"{len(ranks)} up", TEXT), to=edge) + 2
+    known = [rank for rank in ranks if rank.word != UNKNOWN]
+    up = sum(1 for rank in known if rank.word == UP)
+    ink = TEXT if up == len(known) else LOOK
+    count = (str(up) if known else fmt.NONE, ink), ("of", DIM), (f"{len(ranks)} up", TEXT)
+    after = line.words(_ONE_LINE_AT, *count, to=edge) + 2
     if problems := _problems(glance):
         line.words(after, (problems[0], LOOK), (_more(problems), DIM), to=edge)
-    elif bad:
+    elif bad and known:
         line.words(after, *_why(bad[0], glance), (_more(bad), DIM), to=edge)
     else:
         _alike(line, after, [rank.container for rank in ranks if rank.container], edge)
@@ -118,8 +142,8 @@ def _one_line(glance: Glance, title: Title, width: int) -> Row:
 
 def _why(rank: RankView, glance: Glance) -> tuple[tuple[str, Ink], ...]:
     container = rank.container
-    if container is None:
-        return ((rank.host, TEXT), (rank.word, TEXT if rank.word == "unknown" else LOOK))
+    if container is None or (container.state is ContainerState.RUNNING and rank.word != UP):
+        return ((rank.host, TEXT), (rank.word, TEXT if rank.word == UNKNOWN else LOOK))
     meaning = container.exit_meaning.partition(":")[0]
     return ((rank.host, TEXT), *_state(container, TEXT, glance.host_wall(rank.host), rank_down=True), (meaning, DIM))
 
@@ -202,7 +226,7 @@ def _grid(sheet: Sheet) -> _Grid:
     if sheet.boxed:
         grow = max(0, min(30, sheet.width - 120))
         return _Grid(2, 43 + grow, 58 + grow, 77 + grow, 88 + grow)
-    grow = max(0, min(20, sheet.width - 80))
+    grow = max(0, min(20, sheet.width - 80 - _RESTART_WIDER))
     return _Grid(1, 24 + grow, 38 + grow, 57 + grow, 66 + grow)
 
 

@@ -13,6 +13,7 @@ __all__ = [
     "GIB",
     "NONE",
     "age",
+    "behind",
     "count",
     "drift",
     "duration",
@@ -119,6 +120,11 @@ def duration(value: float | None, width: int = 0) -> str:
 def age(value: float | None, width: int = 0) -> str:
     """How old a value is: `0.4s` under one second, `6s`, `14s`, `4m`, `3h`, `41 d`."""
     return _limit(plain.age(value), width)
+
+
+def behind(value: float | None) -> str:
+    """How far back in whole seconds: `0s`, `12s`, `4m10s`."""
+    return plain.short_age(value)
 
 
 def utc(wall: float | None) -> str:

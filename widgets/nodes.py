@@ -210,7 +210,8 @@ def _host(line: Line, grid: Grid, node: Node, glance: Glance) -> None:
     line.put(grid.host, name, strong, to=grid.bar)
     _memory(line, grid, node, memory, dim=dim, glance=glance)
     age = mark(node.view.memory, now)
-    line.right(grid.age, age.text, age.ink, start=grid.free, age=True)
+    start = line.right(grid.age, age.text, age.ink, start=grid.free, age=True)
+    line.put(start - 1, " ")
     if memory is None:
         _why_not(line, grid, node, glance)
         return

@@ -80,7 +80,7 @@ EFFECTS: dict[str, Effect] = {
     "top": lambda app: reader_first(app) == 0,
     "end": lambda app: reader_first(app) > 0,
 }
-TRUE_BEFORE = {"scroll-down", "page-down", "scroll-up", "page-up", "top", "up", "help"}
+TRUE_BEFORE = {"scroll-down", "page-down", "scroll-up", "page-up", "top", "up", "help", "end"}
 """On some screens there is nothing to see of these: what they bring about is so already."""
 SPECIAL = {"focus", "back", "quit"}
 CASES = [

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from pictures import WALL, container, glance, reading, spark4, station
+from pictures import WALL, container, glance, nothing_read, reading, spark4, station
 
 from console.readings.containers import Container, Containers, ContainerState
 from console.snapshot import Snapshot
@@ -136,6 +136,17 @@ def test_one_line_counts_the_others_and_says_what_cannot_be_read() -> None:
     shut = replace(base.hosts[1], containers=reading(Containers((), "permission denied", "group docker"), 1, 5.0))
     row = one_line(replace(base, hosts=(base.hosts[0], shut, *base.hosts[2:])))
     assert ink_at(row, "n2: permission denied") == LOOK
+
+
+def test_a_rank_without_a_container_has_a_row_of_its_own() -> None:
+    rows = containers.rows(glance(with_rank(None, "no container")), 120, 8)
+    assert text_of(rows[2]).split("│")[1].split() == ["n3", *"rank is down no container - - 1s".split()]
+    assert ink_at(rows[2], "no container") == LOOK
+    assert "n1 sglang-head" in text_of(rows[3])
+
+
+def test_what_was_not_read_is_not_counted_as_down() -> None:
+    assert " containers - of 4 up " in text_of(one_line(nothing_read()))
 
 
 def test_times_are_by_the_clock_of_the_host() -> None:
