@@ -27,9 +27,7 @@ async def watched(fleet: Watched) -> AsyncIterator[Watched]:
     """The fleet, well before and after the test."""
     await fleet.serving()
     yield fleet
-    for host in fleet.feed.snapshot().hosts:  # also after a test that failed half way
-        await fleet.rehearsal.inject("host", host=host.name, mode="open")
-    await fleet.fault("none")
+    await fleet.heal()
     await fleet.serving()
 
 
@@ -204,13 +202,11 @@ async def test_a_dead_worker_is_never_serving_whatever_the_head_says(watched: Wa
     lane = await watched.until_lane(lambda lane: lane["ranks"][2]["word"] == "exited 137", "the death")
     for _ in range(20):
         lane = watched.lane()
-        assert lane["state"] == "degraded" and "spark-2 exited 137" in lane["why"], lane["why"]
-        assert (
-            lane["lamps"]["serving"]["word"].startswith("DEGRADED") and "tok/s" not in lane["lamps"]["serving"]["word"]
-        )
+        assert lane["state"] in ("degraded", "down") and "spark-2 exited 137" in lane["why"], lane["why"]
+        assert "tok/s" not in lane["lamps"]["serving"]["word"]
         await asyncio.sleep(0.05)
+    lane = await watched.until_lane(lambda lane: lane["state"] == "degraded", "degraded: the head goes on")
     assert lane["health"]["value"]["status"] == 200, "the head answers as if nothing had happened"
-    await watched.rehearsal.inject("container", host="spark-2", name="sgldsv41", action="start")
 
 
 async def test_a_silent_host_grows_late_then_stale_and_comes_back(watched: Watched) -> None:
@@ -266,6 +262,9 @@ async def test_low_free_memory_on_unified_memory_is_an_alarm_to_act_on(watched: 
     await watched.rehearsal.inject("memory", host="spark-2", free_gib=2.9, cached_gib=61.0, over=0)
     found = await watched.until(lambda said: alarm(said, "memory:spark-2"), "the alarm")
     assert found["severity"] == "act" and found["text"] == "free 2.9 of 119.7 GiB, 61.0 cached"
+    await watched.until(
+        lambda said: any(e["subject"] == "spark-2" and e["text"] == found["text"] for e in said["events"]), "its event"
+    )
     memory = watched.document()["hosts"]["spark-2"]["memory"]["value"]
     assert memory["available"] > 50 * 2**30, "plenty available: not what decides on unified memory"
     await watched.rehearsal.inject("memory", host="spark-2", over=0)

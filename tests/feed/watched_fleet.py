@@ -69,6 +69,16 @@ class Watched:
         """A fault of the lane's engine."""
         await self.rehearsal.inject("engine", lane=LANE, fault=name)
 
+    async def heal(self) -> None:
+        """Undo every fault, whatever it was."""
+        await self.fault("none")
+        for rank in self.lane()["ranks"]:
+            host = rank["host"]
+            await self.rehearsal.inject("host", host=host, mode="open")
+            await self.rehearsal.inject("memory", host=host, over=0)
+            if rank["word"].startswith("exited"):
+                await self.rehearsal.inject("container", host=host, name="sgldsv41", action="start")
+
     async def serving(self) -> dict[str, Any]:
         """Wait until the lane serves and nothing is said against it."""
         await self.until(lambda said: not said["alarms"], "no alarm")
