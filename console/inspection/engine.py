@@ -48,6 +48,8 @@ def scrape(arguments: Sequence[Argument]) -> dict[str, Any]:
     if scrapes:
         found = throughput(scrapes)
         document |= _scrape_document(scrapes[-1], found) | _state(scrapes, answers, told)
+        if told is None:
+            document["notes"].append("no health probes: that /metrics answered stands for the health endpoint")
         document |= _text_document(answers[-1].body) if scrapes[-1].verdict is ScrapeVerdict.OK else {}
     if meta is not None:
         document["speculation"] = _speculation(from_meta_info(_object(meta)))
@@ -88,13 +90,16 @@ def _plain(arguments: Sequence[Argument]) -> Argument:
 
 
 def _answers(arguments: Sequence[Argument]) -> list[HttpAnswer]:
-    """The metrics texts among the arguments, oldest first. Times not given count up from 0, one second each."""
+    """The metrics texts among the arguments, oldest first. Of several the times must be told: rates come from them."""
     texts = [item for item in arguments if item.role not in (*_NAMED, "probes")]
     unknown = [item.role for item in texts if item.role and not item.role.isdecimal()]
     if unknown:
         raise InspectError(f"unknown role {unknown[0]!r}; this kind knows: 0, 1, 2..., {', '.join(_NAMED)}")
     order = sorted(enumerate(texts), key=lambda pair: (int(pair[1].role or pair[0]), pair[0]))
-    times = [float(number) if item.seconds is None else item.seconds for number, (_, item) in enumerate(order)]
+    untold = [item for _, item in order if item.seconds is None]
+    if untold and len(order) > 1:
+        raise InspectError(f"{untold[0].path}: when was it captured? Say it in seconds: 0=FILE@0 1=FILE@30")
+    times = [item.seconds or 0.0 for _, item in order]
     if any(later <= earlier for earlier, later in pairwise(times)):
         raise InspectError("scrape: times must grow: 0=FILE@0 1=FILE@30")
     return [file_answer(item, at) for (_, item), at in zip(order, times, strict=True)]

@@ -35,9 +35,18 @@ def test_captured_scrapes() -> None:
     assert found["series"]["vllm:num_requests_running"][0]["value"] == found["running"]
 
 
-def test_texts_without_times_are_a_second_apart() -> None:
+def test_no_rate_is_made_up_for_texts_without_times() -> None:
     files = [Argument("", CAPTURES / f"vllm_metrics_load_{number}.prom") for number in (1, 2)]
-    assert scrape(files)["window_s"] == 1.0
+    with pytest.raises(InspectError, match=r"vllm_metrics_load_1.prom: when was it captured\? .*0=FILE@0 1=FILE@30"):
+        scrape(files)
+    assert scrape(files[:1])["decode_tps"] is None
+
+
+def test_what_stands_for_the_health_endpoint_is_said(tmp_path: Path) -> None:
+    text = Argument("", CAPTURES / "vllm_metrics_load_1.prom")
+    assert any("no health probes" in note for note in scrape([text])["notes"])
+    probes = Argument("health", write(tmp_path, b"t_s\tcode\tseconds\n0\t200\t0.1\n").path)
+    assert not any("no health probes" in note for note in scrape([text, probes])["notes"])
 
 
 def test_a_whole_http_response_is_read_with_its_head(tmp_path: Path) -> None:
