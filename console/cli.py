@@ -195,7 +195,8 @@ def keys(*, json: Json = False) -> int:
         _print_answer({"keys": rows}, as_json=True)
     else:
         for row in rows:
-            print(f"{row['keys']:<18} {row['title']:<26} {row['help']}")
+            where = "" if "dashboard" in row["screens"] else f" (on: {row['screens'].replace(' ', ', ')})"
+            print(f"{row['keys'] or row['command']:<18} {row['title']:<26} {row['help']}{where}")
     return EXIT_GOOD
 
 

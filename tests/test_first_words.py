@@ -68,3 +68,11 @@ def test_a_mistake_is_told_in_words_of_the_file(
     assert old in GOOD
     Path("f.toml").write_text(GOOD.replace(old, new, 1))
     assert told in said(capsys, "status", "-f", "f.toml")
+
+
+def test_keys_tells_where_a_key_works_and_what_has_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["keys"]) == EXIT_GOOD
+    rows = capsys.readouterr().out.splitlines()
+    assert [row.split()[0] for row in rows if "next lane" in row or "next match" in row] == ["n", "n"]
+    assert sum(row.startswith("n ") and row.endswith("(on: logs)") for row in rows) == 1
+    assert next(row for row in rows if "show a lane" in row).startswith(":lane LANE ")
