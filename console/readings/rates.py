@@ -27,6 +27,8 @@ class Increase:
     """Between the first and the last scrape that hold the counter; more than 0."""
     resets: int
     """Falls seen in any one series."""
+    since: float | None = None
+    """Time of the first scrape after the last restart among them; None without one."""
 
     @property
     def per_second(self) -> float:
@@ -64,16 +66,18 @@ def increase(scrapes: Sequence[Scrape], names: Names | str, **only: str) -> Incr
         return None
     amount = 0.0
     resets = 0
+    since: float | None = None
     last: Series = held[0][1]
     for (before, _), (after, now) in pairwise(held):
         fresh = new_process(before.index, after.index)
         fallen = {scope(key) for key, value in now.items() if value < last.get(key, -math.inf)}
         resets += bool(fallen)
+        since = after.at if fallen or fresh else since
         amount += sum(_moved(value, last.get(key), fresh or scope(key) in fallen) for key, value in now.items())
         last = {**last, **now}
     if not math.isfinite(amount):
         return None
-    return Increase(amount, held[-1][0].at - held[0][0].at, resets)
+    return Increase(amount, held[-1][0].at - held[0][0].at, resets, since)
 
 
 def _moved(value: float, before: float | None, fresh: bool) -> float:

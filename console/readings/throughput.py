@@ -221,6 +221,9 @@ class _Window:
         if found.resets > 1:
             self.notes.append("counters jump to and fro: several processes may answer in turn, no rate is taken")
             return None
+        if found.since is not None:
+            # Two scrapes of the new process say its rate; the time in which it was not there would only dilute it.
+            found = increase([item for item in self.recent if item.at >= found.since], names, **only) or found
         return found.per_second
 
     def _decode(self) -> tuple[float | None, Basis]:

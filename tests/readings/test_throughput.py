@@ -106,10 +106,20 @@ def test_resets_are_handled_per_series_before_the_sum() -> None:
     assert (found.decode_tps, found.restarted) == (14.0, True)
 
 
-def test_a_reset_in_the_middle_of_the_window_keeps_what_came_before_it() -> None:
+def test_after_a_reset_the_rate_is_the_new_processs_own_as_soon_as_two_scrapes_say_it() -> None:
     texts = [f"vllm:generation_tokens_total {value}\n" for value in (1000, 1100, 30, 130)]
-    found = over(*texts, step=2)
-    assert (found.decode_tps, found.restarted) == (pytest.approx(230 / 6), True)
+    first = over(*texts[:3], step=2)
+    assert (first.decode_tps, first.restarted) == (pytest.approx(130 / 4), True)
+    second = over(*texts, step=2)
+    assert (second.decode_tps, second.restarted) == (50.0, True)
+
+
+def test_the_time_of_a_reboot_does_not_dilute_the_rate() -> None:
+    scrapes = [
+        scrape(f"vllm:generation_tokens_total {value}\n".encode(), at)
+        for value, at in ((9000, 0.0), (66.3, 8.0), (132.6, 9.0))
+    ]
+    assert throughput(scrapes).decode_tps == pytest.approx(66.3)
 
 
 def test_a_new_process_that_overtook_the_old_count_is_still_new() -> None:
