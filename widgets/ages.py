@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeVar
 
+from console.readings.health import LaneState
 from console.readings.quality import Quality, Reading
+from console.snapshot import LaneView
 from widgets import format as fmt
 from widgets.ink import DIM, LOOK, Ink
 
@@ -49,6 +51,11 @@ def mark(reading: Reading[Any], now: float, *, word: bool = False) -> AgeMark:
     if quality is Quality.LATE:
         return AgeMark(f"LATE {age}" if word else age, LOOK if word else Ink("look"))
     return AgeMark("not read" if word and quality is Quality.ABSENT else age, DIM)
+
+
+def in_lane(found: AgeMark, lane: LaneView) -> AgeMark:
+    """The mark of what is asked of a lane's engine: that a boot answers nothing yet is as it should be."""
+    return AgeMark(found.text, DIM) if lane.verdict.state is LaneState.BOOTING else found
 
 
 def pulse(now: float, *readings: Reading[Any]) -> tuple[object, ...]:

@@ -7,7 +7,7 @@ import math
 from console.readings.health import LaneState
 from console.snapshot import LaneView
 from widgets import format as fmt
-from widgets.ages import mark, pulse, shown
+from widgets.ages import AgeMark, in_lane, mark, pulse, shown
 from widgets.cells import Line, measure
 from widgets.glance import Glance
 from widgets.ink import BOLD, DIM, TEXT, Ink, Row
@@ -41,7 +41,7 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
     """The rate, its plot and the time axis; one line where there is but one."""
     if not glance.boxed and height == 1:
         return (_one_line(glance, width),)
-    sheet = Sheet(glance, Title(5, "decode", mark(glance.lane.throughput, glance.now, word=True)), width, height)
+    sheet = Sheet(glance, Title(5, "decode", engine_age(glance)), width, height)
     _headline(sheet.line(), sheet, glance)
     below = 1 if glance.wide else 0
     plot_rows = sheet.left_over - 1 - below
@@ -50,6 +50,11 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
     if below and sheet.left_over:
         _rest(sheet.line(), sheet, glance)
     return sheet.done()
+
+
+def engine_age(glance: Glance) -> AgeMark:
+    """How old the lane's newest good scrape is."""
+    return in_lane(mark(glance.lane.throughput, glance.now, word=True), glance.lane)
 
 
 def rate_cells(lane: LaneView, glance: Glance) -> tuple[str, Ink]:
@@ -169,7 +174,7 @@ def _rest(line: Line, sheet: Sheet, glance: Glance) -> None:
 
 def _one_line(glance: Glance, width: int) -> Row:
     lane = glance.lane
-    line = section(glance, Title(5, "decode", mark(lane.throughput, glance.now, word=True)), width)
+    line = section(glance, Title(5, "decode", engine_age(glance)), width)
     text, ink = rate_cells(lane, glance)
     line.words(11, (text, ink), ("tok/s", DIM), to=23)
     cells = 18
@@ -180,7 +185,7 @@ def _one_line(glance: Glance, width: int) -> Row:
     drawn = plot(values, cells, 1, top_of(values, lane.usual_decode, 1), plain=glance.ascii, quiet=dim)
     line.spans(24, drawn[0])
     line.put(44, "60s", DIM)
-    limit = width - 1 - len(mark(lane.throughput, glance.now, word=True).text) - 1
+    limit = width - 1 - len(engine_age(glance).text) - 1
     said = next((w for w in (_context(lane, glance), usual_words(lane)) if 49 + measure(w) <= limit), "")
     line.put(49, said, DIM)
     return line.build()

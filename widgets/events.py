@@ -78,7 +78,11 @@ def _event(
         at = line.put(at, f"{glance.signs.of(event.severity)} {WORDS[event.severity]}".strip(), ink_of(event.severity))
         at += 1
     parts = wrap(event.text, right - at, right - start)
-    if not 0 < len(parts) - 1 <= spare or any(measure(part) > right - start for part in parts):
+    loud = event.severity in (Severity.LOOK, Severity.ACT)
+    if loud and 0 < spare < len(parts) - 1:
+        # The start of a long reason is worth more than no reason.
+        parts = [*parts[:spare], " ".join(parts[spare:])]
+    if not 0 < len(parts) - 1 <= spare:
         line.put(at, event.text, TEXT, to=right)
         return []
     line.put(at, parts[0], TEXT, to=right)

@@ -6,10 +6,10 @@ from console.readings.quality import Basis
 from console.readings.throughput import KvPool, Percentiles, Speculation, Throughput
 from console.snapshot import LaneView
 from widgets import format as fmt
-from widgets.ages import mark, pulse, shown
+from widgets.ages import pulse, shown
 from widgets.bar import Parts, bar
 from widgets.cells import Line
-from widgets.decode import WIDE_HISTORY, axis
+from widgets.decode import WIDE_HISTORY, axis, engine_age
 from widgets.glance import Glance
 from widgets.ink import BOLD, BRIGHT, DIM, TEXT, Ink, Row
 from widgets.pane import Pane
@@ -33,7 +33,14 @@ class KvPane(Pane):
         """See `Drawn.slice`."""
         lane = glance.lane
         history = lane.history if glance.wide else ()
-        return lane.throughput, lane.pools, history, lane.lights.scrape.detail, pulse(glance.now, lane.throughput)
+        return (
+            lane.throughput,
+            lane.pools,
+            history,
+            lane.lights.scrape.detail,
+            lane.verdict.state,
+            pulse(glance.now, lane.throughput),
+        )
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `rows`."""
@@ -45,7 +52,7 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
     if not glance.boxed and height == 1:
         return (_one_line(glance, width),)
     lane = glance.lane
-    sheet = Sheet(glance, Title(6, "KV pool", mark(lane.throughput, glance.now, word=True)), width, height)
+    sheet = Sheet(glance, Title(6, "KV pool", engine_age(glance)), width, height)
     value, dim = shown(lane.throughput, glance.now)
     _pool(sheet, value, glance, dim=dim)
     if glance.wide and sheet.left_over >= _BELOW_HISTORY + 2:
@@ -183,7 +190,7 @@ def _empty(glance: Glance) -> tuple[str, str]:
 def _one_line(glance: Glance, width: int) -> Row:
     lane = glance.lane
     value, dim = shown(lane.throughput, glance.now)
-    age = mark(lane.throughput, glance.now, word=True)
+    age = engine_age(glance)
     line = section(glance, Title(6, "KV pool", age), width)
     used, size, fraction = pool_cells(value, lane)
     strong, ink = (DIM, DIM) if dim else (BOLD, TEXT)

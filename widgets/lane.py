@@ -10,7 +10,7 @@ from console.readings.quality import Quality, Reading
 from console.readings.throughput import ScrapeVerdict
 from console.snapshot import LaneView
 from widgets import format as fmt
-from widgets.ages import AgeMark, mark, oldest, pulse, shown
+from widgets.ages import AgeMark, in_lane, mark, oldest, pulse, shown
 from widgets.glance import Glance
 from widgets.ink import BOLD, BRIGHT, DIM, INFO, LOOK, TEXT, Ink, Row
 from widgets.pane import Pane
@@ -52,7 +52,7 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
     """Process, http, scrape, progress, requests, boot; one line where there is but one."""
     lane = glance.lane
     readings = (lane.health, lane.throughput)
-    title = Title(4, f"lane {lane.name} :{lane.lane.port}", oldest(readings, glance.now))
+    title = Title(4, f"lane {lane.name} :{lane.lane.port}", in_lane(oldest(readings, glance.now), lane))
     if not glance.boxed and height == 1:
         return (_one_line(glance, width),)
     sheet = Sheet(glance, title, width, height)
@@ -102,17 +102,17 @@ def _container_readings(glance: Glance) -> list[Reading[object]]:
 
 def _http(glance: Glance) -> Light:
     lane = glance.lane
-    light, age = lane.lights.http, mark(lane.health, glance.now)
-    said = light.detail.removeprefix("status ").removeprefix(str(light.status)).strip(" ,")
+    light, age = lane.lights.http, in_lane(mark(lane.health, glance.now), lane)
+    said = _beyond(light.verdict.value, light.detail.removeprefix("status ").removeprefix(str(light.status)))
     often = f"{light.misses} in a row" if light.misses > 1 else ""
-    misses: Pieces = (("" if said == light.verdict.value else said, DIM), (often, DIM))
+    misses: Pieces = ((said, DIM), (often, DIM))
     if light.verdict is HttpVerdict.OK:
         took: Pieces = () if light.took is None else (("in", DIM), *_took(light.took))
         return Light("http", str(light.status or 200), BRIGHT, took, age)
     if light.verdict in (HttpVerdict.UNKNOWN, HttpVerdict.UNREACHABLE):
         return Light("http", light.verdict.value, TEXT, ((light.detail or lane.health.error, DIM),), age)
     word = str(light.status) if light.status is not None else light.verdict.value
-    return Light("http", word, LOOK, misses, age)
+    return Light("http", word, _not_yet(lane), misses, age)
 
 
 def _took(seconds: float) -> Pieces:
@@ -123,19 +123,32 @@ def _took(seconds: float) -> Pieces:
 
 def _scrape(glance: Glance) -> Light:
     lane = glance.lane
-    light, age = lane.lights.scrape, mark(lane.throughput, glance.now)
+    light, age = lane.lights.scrape, in_lane(mark(lane.throughput, glance.now), lane)
     if light.verdict is ScrapeVerdict.OK:
         return Light("scrape", "ok", BRIGHT, ((fmt.count(light.series), TEXT), ("series", DIM)), age)
     if light.verdict is ScrapeVerdict.UNREACHABLE and lane.throughput.quality(glance.now) is Quality.ABSENT:
         return Light("scrape", "unknown", TEXT, ((light.detail or lane.throughput.error, DIM),), age)
     if light.verdict is ScrapeVerdict.UNREACHABLE:
         return Light("scrape", "unreachable", TEXT, ((light.detail or lane.throughput.error, DIM),), age)
-    return Light("scrape", light.verdict.value, LOOK, ((light.detail, DIM),), age)
+    return Light(
+        "scrape", light.verdict.value, _not_yet(lane), ((_beyond(light.verdict.value, light.detail), DIM),), age
+    )
+
+
+def _beyond(word: str, detail: str) -> str:
+    """What the detail says that the light's own word does not."""
+    said = detail.strip(" ,")
+    return "" if said in (word, f"connection {word}") else said
+
+
+def _not_yet(lane: LaneView) -> Ink:
+    """A boot that answers nothing is as it should be."""
+    return TEXT if lane.verdict.state is LaneState.BOOTING else LOOK
 
 
 def _progress(glance: Glance) -> Light:
     lane = glance.lane
-    light, age = lane.lights.progress, mark(lane.throughput, glance.now)
+    light, age = lane.lights.progress, in_lane(mark(lane.throughput, glance.now), lane)
     steps: Pieces = () if light.steps is None else (("step", DIM), (fmt.count(light.steps), TEXT))
     held = light.frozen_for
     if light.progress is not Progress.FROZEN and held is not None and held >= NO_STEP_SHOWN_S:
@@ -215,7 +228,7 @@ def _model(sheet: Sheet, lane: LaneView, glance: Glance) -> None:
 def _one_line(glance: Glance, width: int) -> Row:
     lane = glance.lane
     readings = (lane.health, lane.throughput)
-    line = section(glance, Title(4, "engine", oldest(readings, glance.now)), width)
+    line = section(glance, Title(4, "engine", in_lane(oldest(readings, glance.now), lane)), width)
     process, http, scrape, progress = lights(glance)
     light = lane.lights.process
     proc = f"{light.running}/{light.expected}" if light.expected else fmt.NONE

@@ -43,6 +43,7 @@ from console.snapshot import (
     Snapshot,
 )
 from widgets.glance import Glance, KeyHint, layout_for
+from widgets.ink import Ink, Row, text_of
 
 GIB = 2**30
 NOW = 500_000.0
@@ -464,3 +465,13 @@ PICTURES = {
     "nothing": nothing_read,
     "stalled": stalled,
 }
+
+
+def texts(rows: tuple[Row, ...]) -> list[str]:
+    """The rows' characters."""
+    return [text_of(row) for row in rows]
+
+
+def ink_at(row: Row, word: str) -> Ink:
+    """The ink of the first span that holds the word."""
+    return next(span.ink for span in row if word in span.text)

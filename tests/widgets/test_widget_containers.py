@@ -6,22 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from pictures import WALL, container, glance, nothing_read, reading, spark4, station
+from pictures import WALL, container, glance, ink_at, nothing_read, reading, spark4, station, texts
 
 from console.readings.containers import Container, Containers, ContainerState
 from console.snapshot import Snapshot
 from widgets import containers, nodes
 from widgets.ink import LOOK, TEXT, Ink, Row, text_of
-
-
-def texts(rows: tuple[Row, ...]) -> list[str]:
-    """The rows' characters."""
-    return [text_of(row) for row in rows]
-
-
-def ink_at(row: Row, word: str) -> Ink:
-    """The ink of the first span that holds the word."""
-    return next(span.ink for span in row if word in span.text)
 
 
 def with_rank(found: Container | None, word: str, number: int = 2) -> Snapshot:

@@ -8,22 +8,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pictures import (
-    CRIT,
     KEYS,
     NOW,
-    PICTURES,
     STALE,
     WALL,
     container,
     glance,
     gpu,
     host,
+    ink_at,
     memory,
     nothing_read,
     reading,
     spark4,
     stalled,
     station,
+    texts,
     throughput,
     trouble,
     unreachable,
@@ -32,26 +32,23 @@ from pictures import (
 from rich.cells import cell_len
 
 from console.alarms import Alarm
-from console.lamps import Lamp, lamps
+from console.lamps import Lamp
 from console.readings.containers import Containers
+from console.readings.health import (
+    HttpLight,
+    HttpVerdict,
+    LaneState,
+    LaneVerdict,
+    ScrapeLight,
+)
 from console.readings.quality import Basis
-from console.readings.throughput import KvPool
+from console.readings.throughput import KvPool, ScrapeVerdict
 from console.snapshot import Event, LogLine, LogView, Severity, Snapshot
 from widgets import bars, containers, decode, download, events, kv, lane, log, nodes, rowcopies
 from widgets.glance import Glance, KeyHint
-from widgets.ink import ACCENT, BRIGHT, CHIP_ACT, CHIP_INFO, CHIP_KEY, CHIP_LOOK, DIM, LOOK, Ink, Row, text_of
+from widgets.ink import ACCENT, BRIGHT, CHIP_ACT, DIM, LOOK, Ink, Row, text_of
 
 HOSTILE = "[@click=app.quit]東京[/v1/messages]" + "x" * 300
-
-
-def texts(rows: tuple[Row, ...]) -> list[str]:
-    """The rows' characters."""
-    return [text_of(row) for row in rows]
-
-
-def ink_at(row: Row, word: str) -> Ink:
-    """The ink of the first span that holds the word."""
-    return next(span.ink for span in row if word in span.text)
 
 
 # --- nodes -----------------------------------------------------------------------------------------------------------
@@ -225,6 +222,31 @@ def test_nothing_read_is_unknown_everywhere() -> None:
         assert not any(c in "123456789" for c in inside.replace("9m35s", "").replace("64", ""))
 
 
+@pytest.mark.parametrize(("state", "calm"), [(LaneState.BOOTING, True), (LaneState.DOWN, False)])
+def test_what_a_boot_does_not_answer_yet_is_quiet(state: LaneState, calm: bool) -> None:
+    base = trouble()
+    view = replace(base.lanes[0], verdict=LaneVerdict(state, "loading"))
+    shown = glance(replace(base, lanes=(view,)))
+    rows = lane.rows(shown, 40, 8)
+    assert ink_at(rows[2], "refused") == ink_at(rows[3], "refused") == (Ink() if calm else LOOK)
+    for drawn in (rows, decode.rows(shown, 40, 8), kv.rows(shown, 40, 8)):
+        assert ink_at(drawn[0], "FAILED") == (DIM if calm else LOOK)
+
+
+def test_a_light_says_a_thing_once() -> None:
+    base = trouble()
+    lights = replace(
+        base.lanes[0].lights,
+        http=HttpLight(HttpVerdict.REFUSED, None, None, 1, detail="connection refused"),
+        scrape=ScrapeLight(ScrapeVerdict.REFUSED, "connection refused"),
+    )
+    rows = texts(lane.rows(glance(replace(base, lanes=(replace(base.lanes[0], lights=lights),))), 60, 8))
+    assert rows[2].count("refused") == rows[3].count("refused") == 1
+    lights = replace(lights, http=HttpLight(HttpVerdict.OTHER_STATUS, 200, 0.1, 2, detail="200 with an HTML page"))
+    rows = texts(lane.rows(glance(replace(base, lanes=(replace(base.lanes[0], lights=lights),))), 60, 8))
+    assert "http      200  with an HTML page 2 in a row" in rows[2]
+
+
 def test_unknown_is_never_zero_and_zero_is_zero() -> None:
     base = spark4()
     for value, wanted in ((None, "- tok/s"), (0.0, " 0.0 tok/s")):
@@ -284,6 +306,12 @@ def test_a_long_event_goes_on_below_where_rows_are_free() -> None:
     assert "recorded)" in small[1] and "link back" in small[2]
 
 
+def test_a_loud_event_takes_what_rows_there_are() -> None:
+    long = Event(WALL - 5, "dsv41", "DEGRADED: " + "a reason of many words, " * 9, Severity.ACT)
+    rows = texts(events.rows(glance(replace(spark4(), events=(Event(WALL - 9, "n1", "link back"), long))), 60, 6))
+    assert "DEGRADED: a reason" in rows[1] and rows[3].rstrip("│ ").endswith("…") and "link back" in rows[4]
+
+
 def test_the_log_scrolls_back_and_says_so() -> None:
     rows = texts(log.rows(glance(spark4(), scroll=((8, 2),)), 60, 8))
     assert "2 lines back" in rows[0]
@@ -321,87 +349,7 @@ def test_a_host_of_another_kind_shows_its_own_memory_beside_the_lane() -> None:
     assert " 38.2 " in rows[6]
 
 
-# --- bars ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("columns", [80, 100, 120, 200])
-def test_rehearsal_is_said_in_header_rail_and_key_line(columns: int) -> None:
-    shown = glance(spark4(rehearsal=True), columns, 60 if columns == 200 else 40)
-    head = bars.header(shown, columns)
-    assert ink_at(head, "REHEARSAL") == CHIP_INFO
-    assert "PROD" not in text_of(head)
-    assert "REHEARSAL" in text_of(bars.rail(shown, columns))
-    assert "REHEARSAL" in text_of(bars.key_rows(shown, columns)[1])
-
-
-def test_the_header_counts_what_is_fresh() -> None:
-    assert ink_at(bars.header(glance(spark4()), 120), "10 of 10") == BRIGHT
-    assert ink_at(bars.header(glance(trouble()), 120), "8 of 10") == LOOK
-    assert bars.fresh(nothing_read()) == (0, 10)
-
-
-def test_a_paused_screen_says_so_loudly() -> None:
-    head = bars.header(glance(spark4(), held=20.0), 120)
-    assert ink_at(head, "HELD 20s") == CHIP_LOOK
-
-
-def test_another_lane_in_trouble_is_named() -> None:
-    shown = glance(spark4(), lanes=(("dsv41", Severity.NORMAL), ("station", Severity.ACT), ("idle", Severity.NORMAL)))
-    text = text_of(bars.header(shown, 120))
-    assert "■ station" in text
-    assert "idle" not in text
-
-
-def test_the_alarm_line_names_the_worst_and_counts_the_rest() -> None:
-    row = bars.alarm_line(glance(trouble(), alarms=(CRIT, STALE)), 120)
-    assert ink_at(row, "CRIT") == CHIP_ACT
-    assert "not acked   +1 more   a ack" in text_of(row)
-    seen = bars.alarm_line(glance(trouble(), alarms=(CRIT, STALE), acknowledged=frozenset({CRIT.key})), 120)
-    assert "acked" in text_of(seen)
-    assert "a ack" not in text_of(seen)
-
-
-def test_guarded_keys_are_all_there_and_say_why_they_are_dim() -> None:
-    for columns in (80, 120):
-        row = bars.key_rows(glance(spark4(), columns, 40), columns)[1]
-        assert all(f"{key} " in text_of(row) for key in "DSRB")
-        assert "not available yet" in text_of(row)
-        assert {span.ink.fg for span in row if span.text.strip()} == {"dim"}
-
-
-def test_a_key_that_acts_is_a_chip() -> None:
-    keys = (KeyHint("R", "≈9m35s", guarded=True),)
-    assert ink_at(bars.key_rows(glance(spark4(), keys=keys), 120)[1], " R ") == CHIP_KEY
-
-
-@pytest.mark.parametrize(
-    ("lamp", "small", "boxed"),
-    [
-        (Lamp("L", "UNKNOWN", "(restart=no)", "not read yet", Severity.INFO), "(restart=no)", "(restart=no)"),
-        (Lamp("L", "UNKNOWN", "restart=unless-stopped", "not read yet", Severity.INFO), "not read yet", "UNKNOWN"),
-        (Lamp("L", "UNKNOWN", "1 stopped container", "", Severity.INFO), "1 stopped container", "1 stopped"),
-        (
-            Lamp("L", "DEGRADED 31s", "not serving: n3 gone for ever", "up", Severity.ACT),
-            "n3 gone for e…",
-            "n3 gone for…",
-        ),
-    ],
-)
-def test_words_of_a_lamp_are_whole_but_for_the_reason_of_a_trouble(lamp: Lamp, small: str, boxed: str) -> None:
-    row = bars.lamp_rows(glance(spark4(), 80, 24, lamps=(lamp,)), 80)[0]
-    assert text_of(row)[:40].rstrip("│ ").endswith(small)
-    row = bars.lamp_rows(glance(spark4(), lamps=(lamp,)), 120)[1]
-    assert text_of(row)[:29].rstrip("│ ").endswith(boxed)
-
-
-@pytest.mark.parametrize("picture", PICTURES)
-def test_real_lamps_fit_their_places(picture: str) -> None:
-    snapshot = PICTURES[picture]()
-    for columns, rows in ((80, 24), (120, 40), (200, 60)):
-        shown = glance(snapshot, columns, rows, lamps=lamps(snapshot, snapshot.lanes[0]))
-        for row in bars.lamp_rows(shown, columns):
-            assert cell_len(text_of(row)) == columns
-            assert all(span.ink.bg == "surface" for span in row)
+# --- focus -----------------------------------------------------------------------------------------------------------
 
 
 def test_focus_is_frame_and_title() -> None:
