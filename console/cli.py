@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -40,7 +40,9 @@ FleetFile = Annotated[
 Json = Annotated[bool, Parameter(name="--json", negative="", help="JSON with stable, documented keys.")]
 ReadOnly = Annotated[bool, Parameter(name="--read-only", negative="", help="Never act, whatever the window says.")]
 Ascii = Annotated[bool, Parameter(name="--ascii", negative="", help="Draw with ASCII only.")]
-Theme = Annotated[str, Parameter(name="--theme", help="dark, light or safe (colour-blind-safe).")]
+Theme = Annotated[
+    Literal["dark", "light", "safe"], Parameter(name="--theme", help="Colours; `safe` is for colour-blind eyes.")
+]
 
 
 class UsageError(Exception):

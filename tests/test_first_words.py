@@ -76,3 +76,9 @@ def test_keys_tells_where_a_key_works_and_what_has_none(capsys: pytest.CaptureFi
     assert [row.split()[0] for row in rows if "next lane" in row or "next match" in row] == ["n", "n"]
     assert sum(row.startswith("n ") and row.endswith("(on: logs)") for row in rows) == 1
     assert next(row for row in rows if "show a lane" in row).startswith(":lane LANE ")
+
+
+def test_a_theme_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["rehearse", "--theme", "pink"]) == EXIT_USAGE
+    out, err = capsys.readouterr()
+    assert all(word in out + err for word in ("pink", "dark", "light", "safe"))
