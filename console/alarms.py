@@ -147,12 +147,21 @@ _LANE_SEVERITY = {
 }
 
 
+_LANE_ADVICE = {
+    LaneState.DOWN: "read the head's last words (l)",
+    LaneState.STALLED: "read the log (l) and the GPUs of every rank",
+    LaneState.DEGRADED: "read the reason, then the log (l)",
+    LaneState.PAUSED: "docker unpause, or ask who paused it",
+    LaneState.DRAINING: "find out who stops it",
+}
+
+
 def lane_alarms(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
     """The lane's state, mixed revisions, what its containers are up to, and a full pool."""
     severity = _LANE_SEVERITY.get(lane.verdict.state)
     if severity is not None and not _first_seconds(snapshot, lane):
         text = f"{lane.verdict.state.upper()}: {lane.verdict.why}"
-        yield Alarm(f"state:{lane.name}", severity, lane.name, text, "")
+        yield Alarm(f"state:{lane.name}", severity, lane.name, text, _LANE_ADVICE.get(lane.verdict.state, ""))
     revisions = {rank.revision for rank in lane.ranks if rank.revision}
     if len(revisions) > 1:
         by_rank = ", ".join(f"{rank.host} {fmt.revision(rank.revision)}" for rank in lane.ranks)

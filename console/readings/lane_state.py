@@ -127,7 +127,7 @@ class _Judge:
             old = ": something else answers on its port" if self.http.verdict is HttpVerdict.OK else ""
             return self._say(LaneState.DOWN, f"no rank runs: {words}{old}")
         if self.http.verdict is HttpVerdict.OK:
-            return self._say(LaneState.DEGRADED, f"not serving: {words}, though the head answers 200")
+            return self._say(LaneState.DEGRADED, f"{words}: not serving, though the head answers 200")
         return self._say(LaneState.DOWN, f"{words}; the head's health: {self._health_word()}")
 
     def _paused(self) -> LaneVerdict | None:
