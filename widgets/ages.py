@@ -14,7 +14,7 @@ from widgets.ink import DIM, LOOK, Ink
 T = TypeVar("T")
 
 AGE_REPAINT = 2.0
-"""Seconds between paints of ages that stay under one second: all of a pane at once, so that they agree."""
+"""Seconds between paints of ages that stay young: all of a pane at once, so that they agree."""
 _RANK = {Quality.LIVE: 0, Quality.ABSENT: 1, Quality.LATE: 2, Quality.STALE: 4, Quality.UNREACHABLE: 5}
 _FAILED = 3
 
@@ -61,10 +61,21 @@ def in_lane(found: AgeMark, lane: LaneView) -> AgeMark:
 def pulse(now: float, *readings: Reading[Any]) -> tuple[object, ...]:
     """Changes whenever the ages of these readings have to be drawn again: part of the slice of a pane.
 
-    Tenths of a second change at every tick; they are drawn again with a new value, else once in AGE_REPAINT.
+    Young ones change at every tick; they are drawn again with a new value, else once in AGE_REPAINT.
     """
     marks = (mark(reading, now) for reading in readings)
-    return int(now / AGE_REPAINT), *(("" if text.startswith("0.") else text, ink) for text, ink in marks)
+    return int(now / AGE_REPAINT), *((coarse(text), ink) for text, ink in marks)
+
+
+def young(text: str) -> bool:
+    """An age that a reading taken each second goes through every second."""
+    text = text.strip()
+    return text.startswith("0.") or text == "1s"
+
+
+def coarse(text: str) -> str:
+    """The age, but for what changes at every tick."""
+    return "" if young(text) else text
 
 
 def oldest(readings: Iterable[Reading[Any]], now: float, *, word: bool = True) -> AgeMark:

@@ -200,7 +200,12 @@ def _append(row: list[Span], span: Span) -> None:
 
 def _blank_alike(ink: Ink, ground: Ink) -> bool:
     """Whether a blank cell looks the same in both inks, also where attributes stand for colours."""
-    return ink.bg == ground.bg and ink.fg in _QUIET and not ink.underline and not ink.key
+    return ink.bg == ground.bg and quiet(ink)
+
+
+def quiet(ink: Ink) -> bool:
+    """Whether a blank cell in this ink shows nothing but its ground."""
+    return ink.fg in _QUIET and not ink.underline and not ink.key
 
 
 def _start(part: _Part) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from console.snapshot import Event, Severity
 from widgets import format as fmt
-from widgets.ages import AgeMark
+from widgets.ages import AGE_REPAINT, AgeMark, coarse
 from widgets.cells import Line, measure
 from widgets.glance import Glance
 from widgets.ink import DIM, TEXT, WORDS, Row, ink_of
@@ -24,7 +24,7 @@ class EventsPane(Pane):
         """See `Drawn.slice`."""
         newest = glance.snapshot.events[-1].wall if glance.snapshot.events else None
         age = None if newest is None else fmt.age(glance.wall - newest)
-        return glance.snapshot.events, age, glance.wall // 86400
+        return glance.snapshot.events, age and coarse(age), int(glance.now / AGE_REPAINT), glance.wall // 86400
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `rows`."""

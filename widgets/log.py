@@ -6,7 +6,7 @@ import re
 
 from console.snapshot import LogLine, LogView
 from widgets import format as fmt
-from widgets.ages import AgeMark
+from widgets.ages import AGE_REPAINT, AgeMark, coarse
 from widgets.cells import measure
 from widgets.glance import Glance
 from widgets.ink import DIM, LOOK, TEXT, Row
@@ -26,7 +26,7 @@ class LogPane(Pane):
         if log is None:
             return ()
         seen = (log.host, log.container, log.problem, log.skipped, log.lines)
-        return *seen, _age(log, glance).text, glance.wall // 86400
+        return *seen, coarse(_age(log, glance).text), int(glance.now / AGE_REPAINT), glance.wall // 86400
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `rows`."""

@@ -41,6 +41,7 @@ class Drawn(Widget, can_focus=False):
         self._slice: tuple[object, ...] = ()
         self._rows: tuple[Row, ...] = ()
         self._painted: list[Row] = []
+        self._waiting: dict[int, set[tuple[int, int]]] = {}
         self._ages_painted = 0
         self._strips: dict[int, tuple[Palette, Row, Strip]] = {}
 
@@ -74,21 +75,31 @@ class Drawn(Widget, can_focus=False):
         self._rows = rows
         if whole:
             self._painted = list(rows)
+            self._waiting.clear()
             self._ages_painted = int(glance.now / AGE_REPAINT)
             self.refresh()
             return len(rows)
-        regions: list[Region] = []
-        count = 0
-        at = int(glance.now / AGE_REPAINT)
-        due, self._ages_painted = at != self._ages_painted, at
-        for y, row in enumerate(rows):
-            if ranges := changed(self._painted[y], row, ages_due=due):
-                count += 1
-                regions.extend(Region(start, y, end - start, 1) for start, end in ranges)
-                self._painted[y] = row
+        regions = self._changed(rows, glance.now)
         if regions:
             self.refresh(*regions)
-        return count
+        return len({region.y for region in regions})
+
+    def _changed(self, rows: tuple[Row, ...], now: float) -> list[Region]:
+        """The cells to paint; those of young ages are kept back until all of them are due."""
+        at = int(now / AGE_REPAINT)
+        due, self._ages_painted = at != self._ages_painted, at
+        regions: list[Region] = []
+        for y, row in enumerate(rows):
+            if row is self._painted[y] and not (due and y in self._waiting):
+                continue
+            ranges, later = changed(self._painted[y], row)
+            self._painted[y] = row
+            if later:
+                self._waiting.setdefault(y, set()).update(later)
+            if due:
+                ranges = [*ranges, *self._waiting.pop(y, ())]
+            regions.extend(Region(start, y, end - start, 1) for start, end in ranges)
+        return regions
 
     def _drawn(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """The rows, or words in their place: a fault in one pane must not end the console, also inside a resize."""

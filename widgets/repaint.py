@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-from widgets.cells import measure
+from widgets.ages import young
+from widgets.cells import measure, quiet
 from widgets.ink import Ink, Row
 
 JOIN = 10
 """Cells between two changes that are cheaper to paint again than to jump over."""
 
-_Cell = tuple[str, Ink, bool]
+_OTHER, _YOUNG, _OLD = 0, 1, 2
+"""Kinds of cells: no age, an age that changes at every tick, any other age."""
+_Cell = tuple[str, Ink, int]
+Ranges = list[tuple[int, int]]
 
 
-def changed(old: Row, new: Row, *, ages_due: bool = True) -> list[tuple[int, int]]:
-    """Column ranges (start, end) to paint again.
-
-    An age that stays under one second is no change unless `ages_due`.
-    """
+def changed(old: Row, new: Row) -> tuple[Ranges, Ranges]:
+    """Column ranges (start, end) to paint again: those that must, and those of young ages, which can wait."""
     if old is new:
-        return []
+        return [], []
     start, left, right = _differing(old, new)
     before, after = _cells(left), _cells(right)
     if len(before) != len(after):
-        return [(start, max(_width(old), _width(new)))]
-    columns = [start + i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b]
-    if not ages_due:
-        columns = [i for i in columns if not (before[i - start][2] and after[i - start][2])]
-    return _join(columns)
+        return [(start, max(_width(old), _width(new)))], []
+    now: list[int] = []
+    later: list[int] = []
+    for column, (a, b) in enumerate(zip(before, after, strict=True), start):
+        if a[:2] != b[:2]:
+            (later if _can_wait(a[2], b[2]) else now).append(column)
+    return _join(now), _join(later)
+
+
+def _can_wait(before: int, after: int) -> bool:
+    return _YOUNG in (before, after) and _OLD not in (before, after)
 
 
 def _differing(old: Row, new: Row) -> tuple[int, Row, Row]:
@@ -48,19 +55,20 @@ def _cells(row: Row) -> list[_Cell]:
     """One entry a cell. Both halves of a wide character carry it, so that a range never cuts one in two."""
     cells: list[_Cell] = []
     for text, ink, age in row:
-        young = age and text.startswith("0.")
+        kind = (_YOUNG if young(text) else _OLD) if age else _OTHER
         if text.isascii() or measure(text) == len(text):
-            cells.extend((char, ink, young) for char in text)
+            blank = Ink(bg=ink.bg) if quiet(ink) else ink
+            cells.extend((char, blank if char == " " else ink, kind) for char in text)
             continue
         for char in text:
-            cells.append((char, ink, young))
+            cells.append((char, ink, kind))
             if measure(char) == 2:
-                cells.append((f"{char} right half", ink, young))
+                cells.append((f"{char} right half", ink, kind))
     return cells
 
 
-def _join(columns: list[int]) -> list[tuple[int, int]]:
-    joined: list[tuple[int, int]] = []
+def _join(columns: list[int]) -> Ranges:
+    joined: Ranges = []
     for column in columns:
         if joined and column - joined[-1][1] <= JOIN:
             joined[-1] = (joined[-1][0], column + 1)

@@ -94,8 +94,10 @@ class Sheet:
         line = Line(self.width, signs)
         line.put(0, signs.top_left + signs.across, ink)
         number = f"{title.number} " if title.number else ""
-        age = line.right(self.width - 3, title.age.text, title.age.ink, start=2, age=True)
         gap = 1 if title.age.text else 0
+        # The blank before a quiet age is part of it, so that both wait where the age is painted later.
+        lead = " " if gap and title.age.ink == DIM else ""
+        age = line.right(self.width - 3, lead + title.age.text, title.age.ink, start=2, age=True) + len(lead)
         line.put(self.width - 3, " " if gap else signs.across, ink)
         line.put(self.width - 2, signs.across + signs.top_right, ink)
         limit = age - 1 - gap

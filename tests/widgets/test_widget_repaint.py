@@ -140,7 +140,7 @@ async def test_the_next_second_repaints_the_clock_and_no_pane(regions: list[tupl
         assert counts["NodesPane"] == counts["LanePane"] == 0
 
 
-async def test_an_age_under_a_second_waits_for_a_value_or_its_time(regions: list[tuple[str, Region | None]]) -> None:
+async def test_a_young_age_waits_for_a_value_or_its_time(regions: list[tuple[str, Region | None]]) -> None:
     app = Stage()
     shown = glance(spark4())
     nodes = shown.snapshot
@@ -152,9 +152,10 @@ async def test_an_age_under_a_second_waits_for_a_value_or_its_time(regions: list
         app.show(shown)
         await pilot.pause()
         pane = app.query_one(NodesPane)
-        assert pane.show(aged(0.5)) == 3, "the title, n2 and n3 passed one second; n1 and n4 wait"
+        assert pane.show(aged(0.5)) == 0
         assert "0.9s" in text_of(pane.rows_now[2]), "the row itself is true; only its paint waits"
-        assert pane.show(aged(0.5 + AGE_REPAINT)) == 5
+        assert pane.show(aged(1.5)) == 3, "the title, n2 and n3 are LATE; n1 and n4 wait"
+        assert pane.show(aged(1.5 + AGE_REPAINT)) == 5
 
 
 async def test_what_a_pane_does_not_look_at_does_not_draw_it() -> None:
@@ -174,7 +175,7 @@ async def test_every_change_that_a_pane_shows_is_in_its_slice() -> None:
     pictures = [glance(make()) for make in (spark4, trouble, unreachable, stalled, nothing_read)]
     pictures += [glance(spark4(), focus=4), glance(spark4(), ascii=True), glance(spark4(), filter="n1")]
     pictures += [glance(spark4(rehearsal=True)), glance(spark4(), held=1.0)]
-    pictures += [later(pictures[0], seconds) for seconds in (0.5, 1.0, 3.0, 60.0)]
+    pictures += [later(pictures[0], seconds) for seconds in (AGE_REPAINT, 3.0, 60.0)]
     app = Stage()
     async with app.run_test(size=(120, 80)):
         for newer in [step for picture in pictures[1:] for step in (picture, pictures[0])]:
@@ -290,23 +291,61 @@ def _row(text: str, ink: Ink = TEXT, *, age: bool = False) -> tuple[Span, ...]:
 
 
 def test_changed_cells() -> None:
-    assert changed(_row("abc"), _row("abc")) == []
-    assert changed(_row("abc"), _row("abd")) == [(2, 3)]
-    assert changed(_row("abc"), _row("abc", DIM)) == [(0, 3)]
-    assert changed(_row("a" + " " * 30 + "b"), _row("x" + " " * 30 + "y")) == [(0, 1), (31, 32)]
-    assert changed(_row("a" + " " * 5 + "b"), _row("x" + " " * 5 + "y")) == [(0, 7)]
-    assert changed(_row("abc"), _row("abcd")) == [(0, 4)]
+    assert changed(_row("abc"), _row("abc")) == ([], [])
+    assert changed(_row("abc"), _row("abd")) == ([(2, 3)], [])
+    assert changed(_row("abc"), _row("abc", DIM)) == ([(0, 3)], [])
+    assert changed(_row("a" + " " * 30 + "b"), _row("x" + " " * 30 + "y")) == ([(0, 1), (31, 32)], [])
+    assert changed(_row("a" + " " * 5 + "b"), _row("x" + " " * 5 + "y")) == ([(0, 7)], [])
+    assert changed(_row("abc"), _row("abcd")) == ([(0, 4)], [])
+    between = (*_row("same "), *_row("a", DIM), *_row(" same"))
+    assert changed(between, (*_row("same "), *_row("b", DIM), *_row(" same"))) == ([(5, 6)], [])
 
 
 def test_a_range_never_cuts_a_wide_character() -> None:
-    assert changed(_row("a東b"), _row("a京b")) == [(1, 3)]
-    assert changed(_row("a東b"), _row("axxb")) == [(1, 3)]
+    assert changed(_row("a東b"), _row("a京b")) == ([(1, 3)], [])
+    assert changed(_row("a東b"), _row("axxb")) == ([(1, 3)], [])
 
 
-def test_young_ages_wait() -> None:
-    old, new = _row("0.4s", age=True), _row("0.6s", age=True)
-    assert changed(old, new, ages_due=False) == []
-    assert changed(old, new, ages_due=True) == [(2, 3)]
-    assert changed(old, _row("  1s", age=True), ages_due=False) != []
-    both = (Span("7 ", TEXT), Span("0.4s", DIM, True)), (Span("8 ", TEXT), Span("0.6s", DIM, True))
-    assert changed(*both, ages_due=False) == [(0, 1)]
+def test_young_ages_can_wait_and_others_cannot() -> None:
+    def aged(before: str, age: str, ink: Ink = DIM) -> tuple[Span, ...]:
+        return Span(before, TEXT), Span(age, ink, True)
+
+    assert changed(aged("7 ", "0.4s"), aged("7 ", "0.6s")) == ([], [(4, 5)])
+    assert changed(aged("7 ", "0.4s"), aged("8 ", "0.6s")) == ([(0, 1)], [(4, 5)])
+    assert changed(aged("7 ", "0.9s"), aged("7   ", "1s")) == ([], [(2, 5)]), "a reading a second goes through 1s too"
+    assert changed(aged("7   ", "1s"), aged("7   ", "2s")) == ([(4, 5)], [])
+    assert changed(aged("7   ", "1s"), aged("7   ", "3s", LOOK)) == ([(4, 6)], [])
+
+
+async def test_what_waited_is_painted_when_it_is_due(regions: list[tuple[str, Region | None]]) -> None:
+    """Also where another cell of the row was painted meanwhile, and where the age is by then what it was at first."""
+    app = Stage()
+    shown = glance(spark4())
+    async with app.run_test(size=(120, 80)) as pilot:
+        app.show(shown)
+        await pilot.pause()
+        pane = app.query_one(NodesPane)
+        first = _columns_of_age(pane.rows_now[2])
+        pane.show(_older(with_free(shown, "n1", 11.9), 0.2))
+        regions.clear()
+        pane.show(_older(with_free(shown, "n1", 11.9), AGE_REPAINT - 0.001))
+        pane.show(_older(with_free(shown, "n1", 11.9), AGE_REPAINT))
+        painted = {x for _, area in regions if area and area.y == 2 for x in range(area.x, area.right)}
+        assert painted >= first
+
+
+def _older(shown: Glance, seconds: float) -> Glance:
+    """The same readings looked at later; n1's taken anew, so that its age is the same again."""
+    snapshot = shown.snapshot
+    first = replace(snapshot.hosts[0], memory=_moved(snapshot.hosts[0].memory, seconds if seconds >= 1 else 0.0))
+    moved = replace(snapshot, now=snapshot.now + seconds, hosts=(first, *snapshot.hosts[1:]))
+    return replace(shown, snapshot=moved)
+
+
+def _columns_of_age(row: tuple[Span, ...]) -> set[int]:
+    column, found = 0, set()
+    for span in row:
+        if span.age:
+            found |= {column + i for i, char in enumerate(span.text) if char.isdigit()} - {column}
+        column += len(span.text)
+    return found
