@@ -67,6 +67,11 @@ def pulse(now: float, *readings: Reading[Any]) -> tuple[object, ...]:
     return int(now / AGE_REPAINT), *((coarse(text), ink) for text, ink in marks)
 
 
+def age_room(text: str) -> int:
+    """Cells to keep for an age: as many for `1s` as for `0.4s`, so that nothing beside it jumps."""
+    return max(4, len(text))
+
+
 def young(text: str) -> bool:
     """An age that a reading taken each second goes through every second."""
     text = text.strip()

@@ -10,8 +10,8 @@ from console.readings.containers import Container, Containers, ContainerState
 from console.readings.quality import Reading
 from console.snapshot import RankView
 from widgets import format as fmt
-from widgets.ages import AgeMark, mark, oldest, pulse, shown
-from widgets.cells import Line, cut_middle, measure
+from widgets.ages import AgeMark, age_room, mark, oldest, pulse, shown
+from widgets.cells import Line, cut_middle
 from widgets.glance import Glance
 from widgets.ink import BRIGHT, DIM, LOOK, STRONG, TEXT, TITLE_FOCUS, Ink, Row
 from widgets.pane import Pane
@@ -85,8 +85,8 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         sheet.line().put(sheet.left, problem, LOOK, to=sheet.right)
     for rank in _without_container(glance):
         _missing(sheet.line(), grid, rank, glance)
-    room = sheet.left_over
-    listed = entries if len(entries) <= room else entries[: max(1, room - 1)]
+    left = sheet.left_over
+    listed = entries if len(entries) <= left else entries[: max(1, left - 1)]
     several = len(readings) > 1
     for entry in listed:
         _entry(sheet.line(), grid, entry, glance, several=several)
@@ -123,7 +123,7 @@ def _one_line(glance: Glance, title: Title, width: int) -> Row:
     """`4 of 4 up  sgldsv41  9f2c1a7  restart no`, or the first rank that is not up and why."""
     line = section(glance, title, width)
     line.put(1, title.name, TITLE_FOCUS if glance.focus == title.number else STRONG)
-    edge = width - 1 - measure(title.age.text) - 1
+    edge = width - 1 - age_room(title.age.text) - 1
     ranks = glance.lane.ranks
     bad = [rank for rank in ranks if rank.word != UP or (rank.container and rank.container.health == UNHEALTHY)]
     known = [rank for rank in ranks if rank.word != UNKNOWN]
@@ -255,11 +255,11 @@ def _entry(line: Line, grid: _Grid, entry: Entry, glance: Glance, *, several: bo
     line.words(grid.state, *state, to=grid.revision - 1)
     line.put(grid.revision, fmt.revision(container.revision), base, to=grid.restart - 1)
     edge = line.width - (2 if glance.boxed else 1)
-    age = line.right(edge, entry.age.text, entry.age.ink, start=grid.restart, age=True)
+    line.right(edge, entry.age.text, entry.age.ink, start=grid.restart, age=True)
     restart = container.restart_policy or "no"
     if container.restart_count:
         restart += f", {container.restart_count} restarts"
-    line.put(grid.restart, restart, DIM, to=age - 1)
+    line.put(grid.restart, restart, DIM, to=edge - age_room(entry.age.text) - 1)
 
 
 def _state(container: Container, base: Ink, wall: float, *, rank_down: bool) -> tuple[tuple[str, Ink], ...]:

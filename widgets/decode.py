@@ -7,7 +7,7 @@ import math
 from console.readings.health import LaneState
 from console.snapshot import LaneView
 from widgets import format as fmt
-from widgets.ages import AgeMark, in_lane, mark, pulse, shown
+from widgets.ages import AgeMark, age_room, in_lane, mark, pulse, shown
 from widgets.cells import Line, measure
 from widgets.glance import Glance
 from widgets.ink import BOLD, DIM, TEXT, Ink, Row
@@ -185,7 +185,7 @@ def _one_line(glance: Glance, width: int) -> Row:
     drawn = plot(values, cells, 1, top_of(values, lane.usual_decode, 1), plain=glance.ascii, quiet=dim)
     line.spans(24, drawn[0])
     line.put(44, "60s", DIM)
-    limit = width - 1 - len(engine_age(glance).text) - 1
+    limit = width - 1 - age_room(engine_age(glance).text) - 1
     said = next((w for w in (_context(lane, glance), usual_words(lane)) if 49 + measure(w) <= limit), "")
     line.put(49, said, DIM)
     return line.build()

@@ -6,7 +6,7 @@ from console.readings.quality import Basis
 from console.readings.throughput import KvPool, Percentiles, Speculation, Throughput
 from console.snapshot import LaneView
 from widgets import format as fmt
-from widgets.ages import pulse, shown
+from widgets.ages import age_room, pulse, shown
 from widgets.bar import Parts, bar
 from widgets.cells import Line
 from widgets.decode import WIDE_HISTORY, axis, engine_age
@@ -197,7 +197,7 @@ def _one_line(glance: Glance, width: int) -> Row:
     head: tuple[tuple[str, Ink], ...] = ((fmt.mtok(used), strong), ("of", DIM), (size, ink), ("M tok", DIM))
     after = line.words(11, *head)
     after = line.words(max(after + 2, 30), (fmt.percent(fraction, 3).rjust(3), ink), ("%", DIM))
-    limit = width - 1 - len(age.text) - 2
+    limit = width - 1 - age_room(age.text) - 2
     spec = value.speculation if value is not None else None
     accepted = fmt.number(spec.accepted_per_step if spec else None, 2)
     tail: tuple[tuple[str, Ink], ...] = (("accept", DIM), (accepted, ink), ("+1" if spec else "", DIM))

@@ -10,7 +10,7 @@ from console.readings.quality import Quality, Reading
 from console.readings.throughput import ScrapeVerdict
 from console.snapshot import LaneView
 from widgets import format as fmt
-from widgets.ages import AgeMark, in_lane, mark, oldest, pulse, shown
+from widgets.ages import AgeMark, age_room, in_lane, mark, oldest, pulse, shown
 from widgets.glance import Glance
 from widgets.ink import BOLD, BRIGHT, DIM, INFO, LOOK, TEXT, Ink, Row
 from widgets.pane import Pane
@@ -59,9 +59,10 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
     for light in lights(glance):
         line = sheet.line()
         line.put(sheet.left, light.name, DIM)
-        age = line.right(sheet.right, light.age.text, light.age.ink, start=sheet.left + 15, age=True)
-        after = line.put(sheet.left + 10, light.word, light.ink, to=age - 1)
-        line.words(max(sheet.left + 15, after + 1), *light.rest, to=age - 1)
+        line.right(sheet.right, light.age.text, light.age.ink, start=sheet.left + 15, age=True)
+        edge = sheet.right - age_room(light.age.text) - 1
+        after = line.put(sheet.left + 10, light.word, light.ink, to=edge)
+        line.words(max(sheet.left + 15, after + 1), *light.rest, to=edge)
     _requests(sheet, glance)
     _boot(sheet, glance)
     if sheet.left_over >= 2:

@@ -14,7 +14,7 @@ from widgets.ages import AGE_REPAINT
 from widgets.cells import Line, blank
 from widgets.glance import Glance
 from widgets.ink import LOOK, Row
-from widgets.repaint import changed
+from widgets.repaint import Painted
 from widgets.theme import Palette, palette_for
 
 _NO_GROUND = Color(0, 0, 0)
@@ -40,8 +40,7 @@ class Drawn(Widget, can_focus=False):
         self._glance: Glance | None = None
         self._slice: tuple[object, ...] = ()
         self._rows: tuple[Row, ...] = ()
-        self._painted: list[Row] = []
-        self._waiting: dict[int, set[tuple[int, int]]] = {}
+        self._painted = Painted()
         self._ages_painted = 0
         self._strips: dict[int, tuple[Palette, Row, Strip]] = {}
 
@@ -74,32 +73,16 @@ class Drawn(Widget, can_focus=False):
         whole = len(rows) != len(self._painted)
         self._rows = rows
         if whole:
-            self._painted = list(rows)
-            self._waiting.clear()
+            self._painted.whole(rows)
             self._ages_painted = int(glance.now / AGE_REPAINT)
             self.refresh()
             return len(rows)
-        regions = self._changed(rows, glance.now)
-        if regions:
-            self.refresh(*regions)
-        return len({region.y for region in regions})
-
-    def _changed(self, rows: tuple[Row, ...], now: float) -> list[Region]:
-        """The cells to paint; those of young ages are kept back until all of them are due."""
-        at = int(now / AGE_REPAINT)
+        at = int(glance.now / AGE_REPAINT)
         due, self._ages_painted = at != self._ages_painted, at
-        regions: list[Region] = []
-        for y, row in enumerate(rows):
-            if row is self._painted[y] and not (due and y in self._waiting):
-                continue
-            ranges, later = changed(self._painted[y], row)
-            self._painted[y] = row
-            if later:
-                self._waiting.setdefault(y, set()).update(later)
-            if due:
-                ranges = [*ranges, *self._waiting.pop(y, ())]
-            regions.extend(Region(start, y, end - start, 1) for start, end in ranges)
-        return regions
+        found = self._painted.update(rows, due=due)
+        if found:
+            self.refresh(*(Region(start, y, end - start, 1) for y, start, end in found))
+        return len({y for y, _, _ in found})
 
     def _drawn(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """The rows, or words in their place: a fault in one pane must not end the console, also inside a resize."""
@@ -121,7 +104,7 @@ class Drawn(Widget, can_focus=False):
 
     def on_resize(self) -> None:
         """Draw anew for the new size."""
-        self._painted = []
+        self._painted = Painted()
         if self._glance is not None and self.size.width and self.size.height:
             self._take(self._glance, self.size.width, self.size.height)
 

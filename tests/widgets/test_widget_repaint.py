@@ -6,13 +6,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pictures import glance, memory, nothing_read, reading, spark4, stalled, trouble, unreachable
 from rich.style import Style
 from textual.app import App, ComposeResult
 from textual.geometry import Region
 
-from widgets.ages import AGE_REPAINT
+from widgets.ages import AGE_REPAINT, young
 from widgets.bars import AlarmBar, HeaderBar, KeyBar, LampsBar, NextBar, RailBar
+from widgets.cells import Line
 from widgets.containers import ContainersPane
 from widgets.decode import DecodePane
 from widgets.download import DownloadPane
@@ -24,10 +27,12 @@ from widgets.lane import LanePane
 from widgets.log import LogPane
 from widgets.nodes import NodesPane
 from widgets.pane import Drawn
-from widgets.repaint import changed
+from widgets.repaint import Painted, changed
 from widgets.rowcopies import RowsPane
 from widgets.theme import COLOURS, DEFAULT_THEME, PLAIN_THEME, THEMES, AttributesOnly, palette_for, register_themes
 
+AGES = ("0.0s", "0.4s", "0.9s", "1s", "2s", "9s", "14s", "LATE 3s", "STALE 14s")
+TEXTS = ("", "a", "word", "a longer text")
 WIDGETS: tuple[type[Drawn], ...] = (
     HeaderBar, LampsBar, RailBar, AlarmBar, NodesPane, DownloadPane, RowsPane, ContainersPane, LanePane, DecodePane,
     KvPane, EventsPane, LogPane, NextBar, KeyBar,
@@ -315,6 +320,30 @@ def test_young_ages_can_wait_and_others_cannot() -> None:
     assert changed(aged("7 ", "0.9s"), aged("7   ", "1s")) == ([], [(2, 5)]), "a reading a second goes through 1s too"
     assert changed(aged("7   ", "1s"), aged("7   ", "2s")) == ([(4, 5)], [])
     assert changed(aged("7   ", "1s"), aged("7   ", "3s", LOOK)) == ([(4, 6)], [])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(AGES), st.sampled_from(TEXTS), st.booleans()), min_size=1, max_size=12))
+def test_the_terminal_never_shows_half_an_age(steps: list[tuple[str, str, bool]]) -> None:
+    """Whatever ages and texts follow each other: all but a young age is as drawn, and that is one it was."""
+    painted = Painted()
+    first = _line("0.4s", "")
+    painted.whole((first,))
+    terminal = text_of(first)
+    seen = {"0.4s"}
+    for age, text, due in steps:
+        row = _line(age, text)
+        for _, start, end in painted.update((row,), due=due):
+            terminal = terminal[:start] + text_of(row)[start:end] + terminal[end:]
+        seen = {*seen, age} if young(age) and not due else {age}
+        assert terminal in {text_of(_line(shown, text)) for shown in seen}, (age, text, due)
+
+
+def _line(age: str, text: str) -> tuple[Span, ...]:
+    line = Line(20)
+    line.put(0, text)
+    line.right(18, age, DIM if len(age) < 5 else LOOK, age=True)
+    return line.build()
 
 
 async def test_what_waited_is_painted_when_it_is_due(regions: list[tuple[str, Region | None]]) -> None:
