@@ -70,8 +70,8 @@ def usual_words(lane: LaneView) -> str:
     """`usual 63–69`; empty before it is known."""
     if lane.usual_decode is None:
         return ""
-    low, high = lane.usual_decode
-    return f"usual {fmt.number(low)}–{fmt.number(high)}"
+    low, high = (fmt.number(rate) for rate in lane.usual_decode)
+    return f"usual {low}–{high}" if low != high else f"usual {low}"
 
 
 def _headline(line: Line, sheet: Sheet, glance: Glance) -> None:

@@ -256,6 +256,12 @@ def test_unknown_is_never_zero_and_zero_is_zero() -> None:
         assert "- running   - queued" in text_of(lane.rows(shown, 40, 8)[5])
 
 
+def test_a_band_of_one_number_is_written_once() -> None:
+    base = spark4()
+    shown = glance(replace(base, lanes=(replace(base.lanes[0], usual_decode=(66.2, 66.4)),)))
+    assert "usual 66 at 3 running" in text_of(decode.rows(shown, 40, 8)[1])
+
+
 def test_an_estimated_pool_carries_its_mark() -> None:
     base = spark4()
     pool = KvPool(6_040_000, Basis.ESTIMATE, 0.3, 1_840_000, None, "num_gpu_blocks x block_size")
