@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
+from pydantic import BaseModel, Field, StringConstraints, ValidationError, field_validator
 
-from console.fleet.tomlfile import TomlUnreadable, parse_toml, read_toml
+from console.fleet.tomlfile import FileError, Strict, TomlUnreadable, parse_toml, read_toml
 from console.readings.throughput import EngineKind
 from console.sanitize import line
 
@@ -25,20 +25,11 @@ SGLANG_HEALTH_INTERVAL = 10.0
 VLLM_HEALTH_INTERVAL = 2.0
 
 
-class FleetError(Exception):
+class FleetError(FileError):
     """A fleet file that cannot be used: names the file, the key and the fix."""
 
-    def __init__(self, file: Path | str, problems: list[str]) -> None:
-        super().__init__("\n".join(f"{file}: {problem}" for problem in problems))
-        self.file = str(file)
-        self.problems = tuple(problems)
 
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Host(_Strict):
+class Host(Strict):
     """One machine: reached over ssh under a name that ssh_config knows, or `local`."""
 
     ssh: str = Field(min_length=1, max_length=255)
@@ -64,7 +55,7 @@ class Host(_Strict):
         return self.ssh == "local"
 
 
-class Lane(_Strict):
+class Lane(Strict):
     """One endpoint that clients use, and the hosts behind it."""
 
     recipe: str
@@ -133,7 +124,7 @@ class Lane(_Strict):
         return SGLANG_HEALTH_INTERVAL if self.engine == "sglang" else VLLM_HEALTH_INTERVAL
 
 
-class Rates(_Strict):
+class Rates(Strict):
     """Seconds between readings."""
 
     node: float = Field(default=1.0, ge=0.2, le=60)
@@ -142,7 +133,7 @@ class Rates(_Strict):
     containers: float = Field(default=5.0, ge=1, le=600)
 
 
-class Fleet(_Strict):
+class Fleet(Strict):
     """Everything the operator wrote."""
 
     name: Name

@@ -10,18 +10,16 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from console.fleet.inventory import Fleet, FleetError, Lane, plain
-from console.fleet.tomlfile import TomlUnreadable, read_toml
+from console.fleet.tomlfile import Strict, TomlUnreadable, read_toml
 
 _SHIPPED = "console.fleet.recipes"
 
 
-class Reads(BaseModel):
+class Reads(Strict):
     """How a lane of this family is read."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     engine: Literal["", "sglang", "vllm", "llamacpp"] = ""
     runs_in: Literal["docker", "host"] = "docker"
@@ -38,10 +36,8 @@ class Reads(BaseModel):
     """Seconds from start to healthy that this family is known for."""
 
 
-class Recipe(BaseModel):
+class Recipe(Strict):
     """One family of lanes."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     title: str

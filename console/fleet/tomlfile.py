@@ -8,8 +8,25 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict
+
 MOST_BYTES = 4 << 20
 """A fleet of hundreds of hosts takes 50 KB; a device file never ends."""
+
+
+class FileError(Exception):
+    """A file of the operator's that cannot be used: names the file, and for each problem the key and the fix."""
+
+    def __init__(self, file: Path | str, problems: list[str]) -> None:
+        super().__init__("\n".join(f"{file}: {problem}" for problem in problems))
+        self.file = str(file)
+        self.problems = tuple(problems)
+
+
+class Strict(BaseModel):
+    """A table in which an unknown key is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class TomlUnreadable(Exception):

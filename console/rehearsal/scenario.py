@@ -23,11 +23,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from console.fleet import inventory
 from console.fleet.inventory import Fleet, Name
-from console.fleet.tomlfile import TomlUnreadable, read_toml
+from console.fleet.tomlfile import FileError, Strict, TomlUnreadable, read_toml
 from console.rehearsal.engine import FAULTS
 
 SHIPPED = resources.files("console.rehearsal") / "scenarios"
@@ -35,20 +35,11 @@ Seconds = Annotated[float, Field(ge=0)]
 Gib = Annotated[float, Field(ge=0, le=16384)]
 
 
-class ScenarioError(Exception):
+class ScenarioError(FileError):
     """A scenario that cannot be used: names the file, the key and the fix."""
 
-    def __init__(self, file: Path | str, problems: list[str]) -> None:
-        super().__init__("\n".join(f"{file}: {problem}" for problem in problems))
-        self.file = str(file)
-        self.problems = tuple(problems)
 
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Gpu(_Strict):
+class Gpu(Strict):
     """One GPU as nvidia-smi shows it; without memory figures it is a unified-memory one."""
 
     name: str
@@ -62,7 +53,7 @@ class Gpu(_Strict):
     driver: str = "580.173.02"
 
 
-class Machine(_Strict):
+class Machine(Strict):
     """One host's hardware and what its memory holds besides engines."""
 
     total_gib: Gib
@@ -81,7 +72,7 @@ class Machine(_Strict):
     gpus: tuple[Gpu, ...] = ()
 
 
-class EngineModel(_Strict):
+class EngineModel(Strict):
     """What one engine truly does; the options of `engine.py`."""
 
     kind: Literal["sglang", "vllm"]
@@ -106,7 +97,7 @@ class EngineModel(_Strict):
     log_every: float = Field(default=2.0, ge=0.1)
 
 
-class ContainerModel(_Strict):
+class ContainerModel(Strict):
     """One container on each of `hosts`, in rank order."""
 
     name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9_.-]+$")]
@@ -129,7 +120,7 @@ class ContainerModel(_Strict):
     labels: dict[str, str] = Field(default_factory=dict)
 
 
-class _Timed(_Strict):
+class _Timed(Strict):
     at: Seconds = 0.0
     until: Seconds | None = None
 
@@ -188,7 +179,7 @@ def undone(fault: Fault) -> Fault:
     return fault.model_copy(update={**plain, "free_gib": None, "cached_gib": None})
 
 
-class Scenario(_Strict):
+class Scenario(Strict):
     """One embedded fleet and its story."""
 
     name: str
