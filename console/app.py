@@ -333,6 +333,13 @@ class LaneswapApp(App[Any], inherit_bindings=False):
             return bool(parameters) and parameters[0] in WHILE_TYPING
         return super().check_action(action, parameters)
 
+    def action_suspend_process(self) -> None:
+        """Stop the whole foreground job: below `make` or a script the shell gets its terminal back only so."""
+        if self._driver is not None and self._driver.can_suspend:
+            # The terminal is given back first: once `make` has stopped, the shell has it and we may not touch it.
+            self._driver.suspend_application_mode()
+            os.kill(0, signal.SIGSTOP)
+
     def action_perform(self, ident: str, argument: str = "") -> None:
         """Keys come in here."""
         self.perform(ident, argument)

@@ -135,6 +135,8 @@ class LogView:
     """Lines dropped to keep up."""
     problem: str = ""
     taken_mono: float | None = None
+    asked: bool = True
+    """False while the newest lines are still being asked for: no line does not mean an empty log yet."""
 
 
 @dataclass(frozen=True, slots=True)

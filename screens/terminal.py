@@ -132,6 +132,14 @@ class ConsoleDriver(LinuxDriver):
         except OSError:
             self._terminal.lost = True
 
+    def _get_terminal_size(self) -> tuple[int, int]:
+        """The terminal's own word; LINES and COLUMNS, which wrappers export and nobody updates, only without one."""
+        try:
+            size = os.get_terminal_size(self._terminal.fileno())
+        except OSError:
+            return super()._get_terminal_size()
+        return (size.columns, size.lines) if size.columns and size.lines else super()._get_terminal_size()
+
     def resume_application_mode(self) -> None:
         """Take the terminal again and paint it. After SIGSTOP, which nobody can catch, it was never given back."""
         if self._key_thread is not None and self._key_thread.is_alive():

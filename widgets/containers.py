@@ -93,13 +93,20 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
     if sheet.left_over and entries:
         sheet.line().put(sheet.left, _summary(len(listed), len(entries)), DIM, to=sheet.right)
     elif not entries and not problems and not _without_container(glance):
-        sheet.say("No container was seen. This fills when Docker on the lane's hosts answers.")
+        sheet.say(_why_empty(glance))
     done = sheet.done()
     if sheet.boxed or not done:
         return done
     head = sheet.head_line(to=grid.role - 1)
     _heads(head, grid)
     return (head.build(), *done[1:])
+
+
+def _why_empty(glance: Glance) -> str:
+    hidden = len(entries_of(glance))
+    if glance.filter and hidden:
+        return f"Nothing here holds /{glance.filter}: {hidden} hidden. Esc drops the filter."
+    return "No container was seen. This fills when Docker on the lane's hosts answers."
 
 
 def _without_container(glance: Glance) -> list[RankView]:

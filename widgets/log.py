@@ -71,7 +71,9 @@ def _note(log: LogView, glance: Glance, back: int) -> str:
 def _nothing(log: LogView, glance: Glance) -> str:
     if glance.filter and log.lines:
         return "No line matches the filter."
-    return "" if log.problem else "The container has written nothing yet."
+    if log.problem:
+        return ""
+    return "The container has written nothing yet." if log.asked else "Its newest lines are being asked for."
 
 
 _OWN_STAMP = re.compile(r"\[\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d)(?:[.,]\d+)? ?([^\]]{0,40})\] ?")

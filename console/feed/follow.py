@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from console.reach.docker_follow import LogFollower
 
 LINES_KEPT = 2000
+ASKING_S = 3.0
+"""Seconds in which the first lines of a log may still be on their way."""
 CHECK_EVERY_S = 0.5
 """How often the choice is compared with the container that serves now."""
 
@@ -38,6 +40,7 @@ class LogFeed:
         self._view: LogView | None = None
         self._taken: float | None = None
         self._fault = ""
+        self._since = time.monotonic()
 
     def choose(self, host: str, docker: DockerEngine | None, choice: Choice) -> None:
         """Follow what `choice` names on `host` from now on."""
@@ -63,6 +66,7 @@ class LogFeed:
             skipped=self._follower.skipped if self._follower and not self._moved else 0,
             problem=self._problem(),
             taken_mono=self._taken,
+            asked=not self._moved and time.monotonic() - self._since >= ASKING_S,
         )
         if view != self._view:
             self._view = view
@@ -99,6 +103,7 @@ class LogFeed:
                 if wanted is not None and self._docker is not None:
                     self._follower = self._docker.follow_log(wanted[0], self._take)
                     self._following = wanted
+                    self._since = time.monotonic()
             await asyncio.sleep(CHECK_EVERY_S)
 
     async def close(self) -> None:

@@ -56,7 +56,9 @@ async def test_the_true_rate_and_pool_of_a_serving_lane(watched: Watched) -> Non
     value = lane["throughput"]["value"]
     assert value["kv"]["tokens"] == POOL and value["kv"]["used_fraction"] == USED
     assert value["running"] == 3 and value["restarted"] is False
-    assert (lane["throughput"]["quality"], lane["health"]["quality"]) == ("LIVE", "LIVE")
+    await watched.until_lane(
+        lambda lane: (lane["throughput"]["quality"], lane["health"]["quality"]) == ("LIVE", "LIVE"), "both LIVE"
+    )
     assert lane["lamps"]["serving"]["word"].endswith("tok/s") and lane["lamps"]["serving"]["severity"] == "normal"
     assert lane["lamps"]["revision"]["word"] == "1bae0e1"
     assert lane["served"]["value"] == "deepseek-v4.1-flash"
@@ -297,12 +299,19 @@ async def test_the_log_of_the_lanes_container_is_followed(watched: Watched) -> N
 # the end
 
 
+def command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:  # gone, or a zombie that waits to be reaped
+        return ""
+
+
 async def test_nothing_is_left_on_the_hosts_after_stop() -> None:
     async with watching(HEAD) as watched:
         player = psutil.Process(watched.rehearsal.pid)
 
         def samplers() -> list[int]:
-            return [child.pid for child in player.children(recursive=True) if LABEL in " ".join(child.cmdline())]
+            return [child.pid for child in player.children(recursive=True) if LABEL in command(child)]
 
         assert samplers()
         await watched.feed.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -506,3 +507,24 @@ def test_the_console_is_imported_without_what_only_the_feed_needs() -> None:
 
 def test_the_stylesheet_is_found_beside_the_package_or_at_the_top() -> None:
     assert console_app.stylesheet().read_text()
+
+
+async def test_ctrl_z_stops_the_whole_foreground_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Below `make` a signal to the console alone would leave `make` waiting in front of a dead terminal."""
+    sent: list[tuple[int, int]] = []
+    async with console() as (app, pilot):
+        assert app._driver is not None
+        monkeypatch.setattr(type(app._driver), "can_suspend", True)
+        monkeypatch.setattr("console.app.os.kill", lambda pid, number: sent.append((pid, number)))
+        await pilot.press("ctrl+z")
+        await pilot.pause()
+    assert sent == [(0, signal.SIGSTOP)]
+
+
+async def test_a_filter_that_hides_every_container_does_not_say_that_none_was_seen() -> None:
+    async with console() as (app, pilot):
+        await pilot.press("slash", *"zzzz", "enter")
+        await pilot.pause()
+        shown = text_of(app)
+        assert "No container was seen" not in shown
+        assert "Nothing here holds /zzzz" in shown
