@@ -72,9 +72,9 @@ class FramedScreen(ConsoleScreen, inherit_bindings=False):
         places = self.arranged(glance)
         if places != self.places:
             self._arrange(places)
-        for name in places:
+        for name, place in places.items():
             try:
-                self.drawn[name].show(self.glance_for(name, glance))
+                self.drawn[name].show(self.glance_for(name, glance), (place.width, place.height))
             except Exception as error:
                 self.console_app.fault(f"pane {name}", error)
 

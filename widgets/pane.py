@@ -41,6 +41,7 @@ class Drawn(Widget, can_focus=False):
         self._slice: tuple[object, ...] = ()
         self._rows: tuple[Row, ...] = ()
         self._painted = Painted()
+        self._drawn_for = (0, 0)
         self._ages_painted = 0
         self._strips: dict[int, tuple[Palette, Row, Strip]] = {}
 
@@ -56,27 +57,33 @@ class Drawn(Widget, can_focus=False):
         """What every pane looks at: layout and what the operator has set."""
         return glance.layout, glance.ascii, glance.no_colour
 
-    def show(self, glance: Glance) -> int:
-        """Take a new glance and repaint what changed. Returns the number of rows that need paint."""
+    def show(self, glance: Glance, coming: tuple[int, int] | None = None) -> int:
+        """Take a new glance and repaint what changed. Returns the number of rows that need paint.
+
+        Where another size is `coming` nothing is drawn before it is there: rows of the old one would show for a moment.
+        """
         self._glance = glance
         width, height = self.size
-        if not width or not height:
+        if not width or not height or (coming is not None and coming != (width, height)):
             return 0
         part = (width, height, *self.common(glance), *self.slice(glance))
-        if part == self._slice and len(self._rows) == height:
+        if part == self._slice and self._drawn_for == (width, height):
             return 0
         self._slice = part
-        return self._take(glance, width, height)
-
-    def _take(self, glance: Glance, width: int, height: int) -> int:
-        rows = self._drawn(glance, width, height)
-        whole = len(rows) != len(self._painted)
-        self._rows = rows
-        if whole:
-            self._painted.whole(rows)
-            self._ages_painted = int(glance.now / AGE_REPAINT)
+        if self._drawn_for != (width, height):
+            self._draw_whole(glance, width, height)
             self.refresh()
-            return len(rows)
+            return height
+        return self._repaint(glance, self._drawn(glance, width, height))
+
+    def _draw_whole(self, glance: Glance, width: int, height: int) -> None:
+        self._rows = self._drawn(glance, width, height)
+        self._drawn_for = (width, height)
+        self._painted.whole(self._rows)
+        self._ages_painted = int(glance.now / AGE_REPAINT)
+
+    def _repaint(self, glance: Glance, rows: tuple[Row, ...]) -> int:
+        self._rows = rows
         at = int(glance.now / AGE_REPAINT)
         due, self._ages_painted = at != self._ages_painted, at
         found = self._painted.update(rows, due=due)
@@ -98,15 +105,28 @@ class Drawn(Widget, can_focus=False):
             return (line.build(), *(blank(width) for _ in range(height - 1)))
 
     @property
+    def glance_now(self) -> Glance | None:
+        """What the widget was last given to show."""
+        return self._glance
+
+    @property
     def rows_now(self) -> tuple[Row, ...]:
         """The rows as last drawn."""
         return self._rows
 
     def on_resize(self) -> None:
-        """Draw anew for the new size."""
-        self._painted = Painted()
-        if self._glance is not None and self.size.width and self.size.height:
-            self._take(self._glance, self.size.width, self.size.height)
+        """Draw anew for the new size, unless that is done already."""
+        if self._fit():
+            self.refresh()
+
+    def _fit(self) -> bool:
+        """Draw for the size that the pane has now. Returns whether that was another one than before."""
+        width, height = self.size
+        if self._glance is None or not width or not height or self._drawn_for == (width, height):
+            return False
+        self._slice = ()
+        self._draw_whole(self._glance, width, height)
+        return True
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
         """As wide as there is room; a pane never asks for layout."""
@@ -126,6 +146,7 @@ class Drawn(Widget, can_focus=False):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Rows as they are drawn: a pane has no border, padding or opacity that Textual would have to add."""
+        self._fit()
         strips = [self.render_line(y) for y in crop.line_range]
         for line_filter in self.get_line_filters():
             strips = [strip.apply_filter(line_filter, _NO_GROUND) for strip in strips]
@@ -142,11 +163,6 @@ class Pane(Drawn):
         """Layout, focus, filter and scroll."""
         focused = glance.focus == self.NUMBER
         return glance.layout, glance.ascii, glance.no_colour, focused, glance.filter, glance.scrolled(self.NUMBER)
-
-    @property
-    def glance(self) -> Glance | None:
-        """What the pane shows."""
-        return self._glance
 
 
 class Bar(Drawn):

@@ -6,12 +6,14 @@ from typing import Any
 
 import pictures
 import pytest
-from fixed import FixedSource, at, console
+from fixed import FixedSource, at, console, resize
 from textual.geometry import Region
 from textual.strip import Strip
 
 from console.snapshot import Snapshot
 from screens.painting import CellCompositor, CellUpdate, Run, share_out
+from widgets.containers import ContainersPane
+from widgets.pane import Drawn
 
 
 def cells_of(strips: list[Strip]) -> list[list[Any]]:
@@ -78,6 +80,31 @@ async def test_what_lies_above_is_sent_and_nothing_below_it(updates: list[CellUp
         assert sent[row.y].startswith(" :z") and "NEXT" not in sent[row.y]
         assert "zoom" in sent[row.y - 1]
         assert {y: len(text) for y, text in sent.items()} == {y: 120 for y in range(row.y - 1, row.y + 2)}
+
+
+async def test_no_frame_shows_rows_of_another_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zoom, focus and resize: the first paint of a new arrangement is drawn for it."""
+    wrong: list[tuple[str, int, int]] = []
+    original = Drawn.render_line
+
+    def render_line(self: Drawn, y: int) -> Strip:
+        strip = original(self, y)
+        drawn = sum(len(span.text) for span in self.rows_now[y]) if y < len(self.rows_now) else 0
+        if self.glance_now is not None and drawn != self.size.width:
+            wrong.append((type(self).__name__, drawn, self.size.width))
+        return strip
+
+    monkeypatch.setattr(Drawn, "render_line", render_line)
+    async with console(FixedSource(pictures.trouble())) as (app, pilot):
+        for keys in (["z"], ["z"], ["6", "z"], ["2"], ["z"]):
+            await pilot.press(*keys)
+            await pilot.pause()
+        for size in ((80, 24), (200, 60), (120, 40)):
+            await resize(app, pilot, size)
+        await pilot.press("z")
+        await pilot.pause()
+        assert app.query_one(ContainersPane).size.width == 120
+    assert wrong == []
 
 
 def test_runs_are_shared_out_without_loss() -> None:
