@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import Any
 
 import pytest
+
+# Under nohup SIGHUP is ignored and every child inherits that; the tests of hang-ups mean the usual disposition.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 BED_HELP = "run the tests that need real hosts (root on Debian or Ubuntu; `make bed` installs what they need)"
 SOAK_HELP = "run the tests that are slow by nature (`make soak`)"
