@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -13,7 +12,7 @@ from urllib.parse import urlsplit
 import platformdirs
 from pydantic import BaseModel, Field, StringConstraints, ValidationError, field_validator
 
-from console.fleet.tomlfile import FileError, Strict, TomlUnreadable, parse_toml, read_toml
+from console.fleet.tomlfile import FileError, Strict, TomlUnreadable, parse_toml, read_toml, suggest
 from console.readings.throughput import EngineKind
 from console.sanitize import line
 
@@ -214,7 +213,7 @@ def _cross_check(fleet: Fleet) -> list[str]:
             for host in hosts:
                 if host not in fleet.hosts:
                     problems.append(
-                        f"lanes.{name}.{key}: no host {host!r} in [hosts]{_suggest(host, list(fleet.hosts))}"
+                        f"lanes.{name}.{key}: no host {host!r} in [hosts]{suggest(host, list(fleet.hosts))}"
                     )
         if len(set(lane.ranks)) != len(lane.ranks):
             problems.append(f"lanes.{name}.ranks: a host stands there twice")
@@ -223,15 +222,10 @@ def _cross_check(fleet: Fleet) -> list[str]:
     return problems
 
 
-def _suggest(word: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(known)}"
-
-
 def _explain(item: Any) -> str:
     where = ".".join(str(part) for part in item["loc"]) or "(top level)"
     if item["type"] == "extra_forbidden":
-        return f"{where}: unknown key{_suggest(str(item['loc'][-1]), _known_keys(item['loc']))}"
+        return f"{where}: unknown key{suggest(str(item['loc'][-1]), _known_keys(item['loc']))}"
     if item["type"] == "missing":
         return f"{where}: missing; add it"
     return f"{where.removesuffix('.[key]')}: {plain(item)} (got {str(item['input'])[:80]!r})"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import io
 import tomllib
+from collections.abc import Iterable
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,13 @@ class Strict(BaseModel):
     """A table in which an unknown key is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """The tail of an error about an unknown name: the one probably meant, else all that are known."""
+    names = list(known)
+    close = difflib.get_close_matches(word, names, n=1)
+    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(names)}"
 
 
 class TomlUnreadable(Exception):

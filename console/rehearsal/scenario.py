@@ -17,7 +17,6 @@ with its own clock.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -27,7 +26,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from console.fleet import inventory
 from console.fleet.inventory import Fleet, Name
-from console.fleet.tomlfile import FileError, Strict, TomlUnreadable, read_toml
+from console.fleet.tomlfile import FileError, Strict, TomlUnreadable, read_toml, suggest
 from console.rehearsal.engine import FAULTS
 
 SHIPPED = resources.files("console.rehearsal") / "scenarios"
@@ -235,7 +234,7 @@ def _machines(raw: Mapping[str, Any], file: Path | str) -> dict[str, Any]:
         own = dict(_table(keys, f"machines.{host}", file))
         like = own.pop("like", None)
         if like is not None and like not in templates:
-            raise ScenarioError(file, [f"machines.{host}.like: no [templates.{like}]{_suggest(str(like), templates)}"])
+            raise ScenarioError(file, [f"machines.{host}.like: no [templates.{like}]{suggest(str(like), templates)}"])
         machines[host] = _merge(templates[like], own) if like else own
     return machines
 
@@ -251,7 +250,7 @@ def _merged(name: str | Path, seen: tuple[str, ...] = ()) -> tuple[Path | str, d
         raw = read_toml(source)
     except FileNotFoundError:
         known = [item.name.removesuffix(".toml") for item in SHIPPED.iterdir() if item.name.endswith(".toml")]
-        raise ScenarioError(text, [f"no such scenario{_suggest(text, sorted(known))}"]) from None
+        raise ScenarioError(text, [f"no such scenario{suggest(text, sorted(known))}"]) from None
     except TomlUnreadable as error:
         raise ScenarioError(file, [str(error)]) from error
     base = raw.get("extends")
@@ -290,16 +289,16 @@ def _cross_check(scenario: Scenario) -> list[str]:
         if host not in scenario.machines
     ]
     problems += [
-        f"machines.{host}: no such host{_suggest(host, hosts)}" for host in scenario.machines if host not in hosts
+        f"machines.{host}: no such host{suggest(host, hosts)}" for host in scenario.machines if host not in hosts
     ]
     for key, container in scenario.containers.items():
         where = f"containers.{key}"
         problems += [
-            f"{where}.hosts: no host {host!r}{_suggest(host, hosts)}" for host in container.hosts if host not in hosts
+            f"{where}.hosts: no host {host!r}{suggest(host, hosts)}" for host in container.hosts if host not in hosts
         ]
         if container.engine and container.engine not in scenario.engines:
             problems.append(
-                f"{where}.engine: no [engines.{container.engine}]{_suggest(container.engine, scenario.engines)}"
+                f"{where}.engine: no [engines.{container.engine}]{suggest(container.engine, scenario.engines)}"
             )
         if container.engine and not container.port:
             problems.append(f"{where}.port: missing; an engine needs the port it serves")
@@ -315,20 +314,14 @@ def check_fault(scenario: Scenario, fault: Fault) -> list[str]:
         problems.append("until: must be later than `at`")
     if isinstance(fault, EngineFault):
         if fault.lane not in scenario.fleet.lanes:
-            problems.append(f"lane: no lane {fault.lane!r}{_suggest(fault.lane, scenario.fleet.lanes)}")
+            problems.append(f"lane: no lane {fault.lane!r}{suggest(fault.lane, scenario.fleet.lanes)}")
     elif fault.host not in scenario.fleet.hosts:
-        problems.append(f"host: no host {fault.host!r}{_suggest(fault.host, scenario.fleet.hosts)}")
+        problems.append(f"host: no host {fault.host!r}{suggest(fault.host, scenario.fleet.hosts)}")
     elif isinstance(fault, ContainerFault):
         names = [c.name for c in scenario.containers.values() if fault.host in c.hosts]
         if fault.name not in names:
-            problems.append(f"name: no container {fault.name!r} on {fault.host}{_suggest(fault.name, names)}")
+            problems.append(f"name: no container {fault.name!r} on {fault.host}{suggest(fault.name, names)}")
     return problems
-
-
-def _suggest(word: str, known: Any) -> str:
-    names = list(known)
-    close = difflib.get_close_matches(word, names, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(names)}"
 
 
 def _explain(item: Any) -> str:
