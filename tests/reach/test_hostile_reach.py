@@ -170,8 +170,9 @@ async def test_a_host_that_floods_the_stream_is_cut_off_and_said_so(flood: str) 
     async with SshHost(shell=("/bin/sh", "-c", f"exec {flood}")) as host, up(host.link()) as link:
         frames = link.frames()
         async with asyncio.timeout(60):
-            frame = await anext(frames)
+            # A machine too busy to carry a flood says at first that the sampler did not start; it is tried again.
+            async for frame in frames:
+                assert (frame.kind, frame.source) == ("error", "sampler")
+                if "floods the sampler stream" in frame.error:
+                    break
         await frames.aclose()  # type: ignore[attr-defined]
-        assert (frame.kind, frame.source) == ("error", "sampler")
-        # a machine too busy to carry a flood says no more than that nothing sensible came
-        assert "floods the sampler stream" in frame.error or "did not start within" in frame.error
