@@ -8,14 +8,22 @@ from enum import StrEnum
 from typing import Protocol
 
 from console.fleet.inventory import Fleet, Lane
+from console.fleet.sitefile import Site
+from console.readings.boot import Boot, BootProgress, BootRecord
 from console.readings.containers import Container, Containers
+from console.readings.download import Download
+from console.readings.drift import Drift
 from console.readings.facts import HostFacts
 from console.readings.gpu import Gpu
 from console.readings.health import HttpAnswer, LaneVerdict, Lights
+from console.readings.hubcache import HubRepo
 from console.readings.link import LinkState
 from console.readings.memory import Memory
 from console.readings.quality import Reading
+from console.readings.rows import RowCopies
+
 from console.readings.throughput import Throughput
+from console.readings.watchdog import Watchdog
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +99,30 @@ class LaneView:
     """The lane's own usual band, tok/s (10th to 90th percentile while serving); None before enough data."""
     last_decode: float | None = None
     """tok/s when the lane last served."""
+    site: Reading[Site] | None = None
+    """The site file as it stands on the head; None for a recipe without one."""
+    repos: tuple[tuple[str, Reading[HubRepo]], ...] = ()
+    """(host, the checkpoint's repository through that host's own mount), in rank order."""
+    download: Reading[Download] | None = None
+    """None where nothing says which folder to look at."""
+    rows: Reading[RowCopies] | None = None
+    """None for a lane whose ranks read no local copies."""
+    watchdog: Reading[Watchdog] | None = None
+    """None where the recipe has none: restart policies are all there is."""
+    boot: Reading[Boot] | None = None
+    """The head's present start, from its log; None before its log was read."""
+    boot_progress: BootProgress | None = None
+    """While it boots."""
+    boots: tuple[BootRecord, ...] = ()
+    """Earlier boots of this lane, oldest first."""
+    drift: Drift | None = None
+    """What differs between the ranks; None for a lane of one."""
+    front: Reading[HttpAnswer] | None = None
+    """The proxy in front of the engine; None where none is named."""
+    usual_by_running: tuple[tuple[int, float, float, int], ...] = ()
+    """(running requests, 10th percentile, 90th percentile, points): decode tok/s kept per concurrency."""
+    unfilled: tuple[str, ...] = ()
+    """What cannot be looked at, each with the key that would say where it is."""
 
 
 class Severity(StrEnum):

@@ -1,0 +1,70 @@
+"""A launcher's site file as its own consumer reads it: shell, docker --env-file or JSON. Pure: it reads, never runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class SiteKind(StrEnum):
+    """Who reads the file."""
+
+    BASH = "bash"
+    """Sourced: quotes, comments, `export`, arrays and `;` as bash has them."""
+    DOCKER = "docker"
+    """`docker --env-file`: everything behind `=` is the value, quotes and `#` included."""
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One key as the file sets it."""
+
+    key: str
+    values: tuple[str, ...]
+    """One for a scalar, any number for an array; raw text as the consumer gets it, expansions kept literal."""
+    array: bool
+    line: int
+    """1 for the first."""
+    exported: bool = False
+    literal: bool = True
+    """False where the consumer would expand `$` or backquotes: the text here is what stands in the file."""
+    error: str = ""
+    """What the consumer would do instead of setting it: `runs 'words'`."""
+
+    @property
+    def value(self) -> str:
+        """The scalar value; of an array its first element, as bash has it."""
+        return self.values[0] if self.values else ""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteFile:
+    """One file, parsed."""
+
+    kind: SiteKind
+    assignments: tuple[Assignment, ...]
+    """Every assignment in the file's order; the last one of a key is effective."""
+    crlf_lines: int = 0
+    bom: bool = False
+    final_newline: bool = True
+    warnings: tuple[str, ...] = ()
+    """Safe sentences: CRLF line ends, BOM, a key set twice, commands that would run."""
+
+    def get(self, key: str) -> Assignment | None:
+        """The effective assignment of a key; None if it is not set."""
+        return next((item for item in reversed(self.assignments) if item.key == key), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What a lane's site file says, under laneswap's own names."""
+
+    path: str
+    file: SiteFile
+    revision: str = ""
+    """40 hex of the checkpoint that the next launch would mount; '' if it names none."""
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By laneswap's name (`repo`, `rows`, `hosts`...), safe text."""
+    mtime: float | None = None

@@ -1,0 +1,80 @@
+"""What a host is asked to look at, again and again, and the texts in which it answers. Pure.
+
+An answer is text: a status line, then what was asked for. The status line is `ok`, `missing` (nothing there), `denied`
+(no permission) or `error WORDS`; after `ok` a blank and `name=value` pairs may follow, as the kind says. Within a
+line, tab, newline, carriage return and backslash of a name are written `\\t`, `\\n`, `\\r`, `\\\\`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from console.sanitize import line
+
+
+class LookKind(StrEnum):
+    """What can be looked at; nothing else runs on a host."""
+
+    FILE = "file"
+    """`PATH first|last BYTES`: status line `ok size=S mtime=UNIX inode=I`, then the first or last BYTES of the file."""
+    TREE = "tree"
+    """`ROOT DEPTH MOST`: status line `ok free=BYTES total=BYTES device=D fstype=T mount=PATH`, then a listing
+    (`console/readings/listing.py`) of at most MOST entries, DEPTH levels deep."""
+    PROCESSES = "processes"
+    """`PART...`: status line `ok clock=TICKS boot=UNIX`, then a row for each process whose command line holds one of
+    the parts, or whose number is N where a part is `pid:N` (`console/readings/processes.py`)."""
+    UNITS = "units"
+    """`system|user UNIT...`: status line `ok code=EXIT`, what `systemctl show` printed, then what it said on stderr;
+    for a unit with a cgroup also rows `@UNIT/FILE=VALUE` of its memory controller (`console/readings/units.py`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One thing to look at. `~/` at the start of a path is the home folder of the user there."""
+
+    key: str
+    """Names the answer: `site`, `repo`, `rows`, `watchdog.log`...; one lane's are prefixed `LANE:`."""
+    kind: LookKind
+    arguments: tuple[str, ...]
+    every: float = 5.0
+    """Seconds between two looks."""
+
+
+class Status(StrEnum):
+    """First word of an answer."""
+
+    OK = "ok"
+    MISSING = "missing"
+    DENIED = "denied"
+    ERROR = "error"
+
+
+_STATUS = {status.value: status for status in Status}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer, taken apart."""
+
+    status: Status
+    words: str = ""
+    """Of an error: why, safe text."""
+    values: Mapping[str, str] = field(default_factory=dict)
+    """The `name=value` pairs of the status line."""
+    body: str = ""
+    """Raw text below the status line."""
+
+
+def parse_answer(text: str) -> Answer:
+    """Takes an answer apart; what is no answer is an ERROR that says so. Never raises."""
+    first, _, body = text.partition("\n")
+    word, _, rest = first.partition(" ")
+    status = _STATUS.get(word)
+    if status is None:
+        return Answer(Status.ERROR, f"no answer of ours: {line(first, 80)!r}")
+    if status is not Status.OK:
+        return Answer(status, line(rest, 200))
+    pairs = (part.partition("=") for part in rest.split(" ") if "=" in part)
+    return Answer(status, "", {name: value for name, _, value in pairs}, body)
