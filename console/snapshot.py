@@ -21,7 +21,6 @@ from console.readings.link import LinkState
 from console.readings.memory import Memory
 from console.readings.quality import Reading
 from console.readings.rows import RowCopies
-
 from console.readings.throughput import Throughput
 from console.readings.watchdog import Watchdog
 
@@ -107,6 +106,8 @@ class LaneView:
     """None where nothing says which folder to look at."""
     rows: Reading[RowCopies] | None = None
     """None for a lane whose ranks read no local copies."""
+    next_rows: Reading[RowCopies] | None = None
+    """The copies being prepared for the next revision; None where none are named."""
     watchdog: Reading[Watchdog] | None = None
     """None where the recipe has none: restart policies are all there is."""
     boot: Reading[Boot] | None = None

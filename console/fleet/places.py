@@ -17,6 +17,8 @@ class RankPlace:
     """The hub repository folder (`models--org--name`) through this rank's own mount."""
     rows: str = ""
     """Folder of its Engram row copy."""
+    next_rows: str = ""
+    """Folder of the copy that is being prepared for the next revision."""
     reads_shards: bool = False
     """It holds the checkpoint and reads rows from the shards themselves."""
 
@@ -71,6 +73,8 @@ class Places:
     """On the head; '' for a recipe without one."""
     revision: str = ""
     """What the site file says; 40 hex or ''."""
+    next_revision: str = ""
+    """What is being prepared, in the operator's own words; 40 hex or ''."""
     holder: str = ""
     """Host that holds the checkpoint; '' if none is named."""
     holder_rows: tuple[RowRange, ...] = ()
