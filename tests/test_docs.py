@@ -98,7 +98,8 @@ def test_severities_have_their_words_and_colours() -> None:
 
 def kinds_of_alarms() -> Iterator[str]:
     """The part before the colon of every alarm's key, from the source that makes them."""
-    for file in ("console/alarms.py", "screens/faults.py", "screens/view.py"):
+    files = [f"console/alarms/{file.name}" for file in sorted((ROOT / "console/alarms").glob("*.py"))]
+    for file in (*files, "screens/faults.py", "screens/view.py"):
         for node in ast.walk(ast.parse((ROOT / file).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Alarm":
                 named = {keyword.arg: keyword.value for keyword in node.keywords}
@@ -117,7 +118,7 @@ def test_thresholds_are_those_of_the_code() -> None:
     text = section("screen.md", "Alarms")
     assert f"under {alarms.FREE_ALARM_GIB:g} GiB" in text
     assert f"under {alarms.AVAILABLE_ALARM:.0%}".replace("%", " %") in text
-    assert f"for {alarms.PRESSURE_ALARM:g} % or more" in text
+    assert f"for {alarms.hosts.PRESSURE_ALARM:g} % or more" in text
     assert f"more than {alarms.DRIFT_ALARM_S:g} s off" in text
     ages = section("screen.md", "How old a value is")
     assert f"older than {WORDS_FOR[int(LATE_AFTER)]} intervals" in ages
@@ -130,7 +131,7 @@ def test_severities_of_lane_states_are_those_of_the_code() -> None:
     (row,) = (row for row in rows(section("screen.md", "Alarms")) if row[0] == "`state:LANE`")
     for severity, part in ((Severity.ACT, row[1].split(";")[0]), (Severity.LOOK, row[1].split(";")[1])):
         named = {state for state in LaneState if re.search(rf"\b{state}\b", part)}
-        assert named == {state for state, kind in alarms._LANE_SEVERITY.items() if kind is severity}
+        assert named == {state for state, kind in alarms.lanes._LANE_SEVERITY.items() if kind is severity}
 
 
 def test_roles_of_containers_are_explained() -> None:

@@ -1,0 +1,42 @@
+"""What the readings mean for the operator: alarms, worst first. Pure functions of a snapshot."""
+
+from __future__ import annotations
+
+from console.alarms.alarm import Alarm
+from console.alarms.hosts import (
+    AVAILABLE_ALARM,
+    DRIFT_ALARM_S,
+    FIRST_SECONDS,
+    FREE_ALARM_GIB,
+    free_alarm_bytes,
+    host_alarms,
+    memory_alarms,
+)
+from console.alarms.lanes import lane_alarms
+from console.alarms.upkeep import upkeep_alarms
+from console.snapshot import Severity, Snapshot
+
+__all__ = [
+    "AVAILABLE_ALARM",
+    "DRIFT_ALARM_S",
+    "FIRST_SECONDS",
+    "FREE_ALARM_GIB",
+    "Alarm",
+    "alarms",
+    "free_alarm_bytes",
+    "host_alarms",
+    "lane_alarms",
+    "memory_alarms",
+    "upkeep_alarms",
+]
+
+_RANK = {Severity.ACT: 0, Severity.LOOK: 1, Severity.INFO: 2, Severity.NORMAL: 3}
+
+
+def alarms(snapshot: Snapshot) -> tuple[Alarm, ...]:
+    """All alarms of the fleet, worst first; then lost links that hide a lane, then lanes, then hosts."""
+    hiding = {f"link:{lane.lane.head}" for lane in snapshot.lanes if lane.health.down_since is not None}
+    found = [alarm for lane in snapshot.lanes for alarm in lane_alarms(snapshot, lane)]
+    found += [alarm for lane in snapshot.lanes for alarm in upkeep_alarms(snapshot, lane)]
+    found += [alarm for host in snapshot.hosts for alarm in host_alarms(snapshot, host)]
+    return tuple(sorted(found, key=lambda alarm: (_RANK[alarm.severity], alarm.key not in hiding)))

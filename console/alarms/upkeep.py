@@ -1,0 +1,190 @@
+"""Alarms of what keeps a lane alive: watchdog, boot, row copies, checkpoint, download, drift between ranks, front."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from console import format as fmt
+from console.alarms.alarm import Alarm
+from console.readings.answers import HttpAnswer, Transport
+from console.readings.download import Download, DownloadState
+from console.readings.health import LaneState
+from console.readings.quality import Reading
+from console.readings.rows import RowCopies, RowCopy, RowState
+from console.readings.watchdog import Watchdog, WatchdogState
+from console.snapshot import LaneView, Severity, Snapshot
+
+OLD_CHECKPOINT_ADVICE = "rebuild the copy before the next launch"
+
+
+def upkeep_alarms(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
+    """Everything that makes the next minutes or the next launch unsafe; what cannot be read is on its lamp."""
+    yield from _watchdog(snapshot, lane)
+    yield from _boot(snapshot, lane)
+    yield from _site(snapshot, lane)
+    yield from _rows(snapshot, lane)
+    yield from _checkpoint(snapshot, lane)
+    yield from _download(snapshot, lane)
+    yield from _drift(lane)
+    yield from _front(snapshot, lane)
+
+
+_WATCHDOG: dict[WatchdogState, tuple[Severity, str]] = {
+    WatchdogState.GAVE_UP: (Severity.ACT, "nobody restarts the lane: find the cause, then clear it"),
+    WatchdogState.FAILED: (Severity.ACT, "nobody restarts the lane: read the unit's journal"),
+    WatchdogState.DEAD_LOCK: (Severity.ACT, "its process is gone: remove the lock, start it again"),
+    WatchdogState.REUSED_PID: (Severity.ACT, "nothing watches; never signal that pid"),
+    WatchdogState.TWO: (Severity.ACT, "two relaunch against each other: end one"),
+    WatchdogState.RECOVERY: (Severity.LOOK, "it relaunches the lane: do not start or stop by hand"),
+    WatchdogState.CHECKING: (Severity.LOOK, "it will relaunch soon"),
+    WatchdogState.PAUSED: (Severity.LOOK, "nobody restarts the lane until it goes on"),
+    WatchdogState.OFF: (Severity.LOOK, "nobody restarts the lane: arm it"),
+    WatchdogState.STANDING_DOWN: (Severity.LOOK, "nobody restarts the lane: start it again"),
+    WatchdogState.UNKNOWN: (Severity.LOOK, "do not take it for off"),
+}
+
+
+def _watchdog(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
+    if lane.watchdog is None:
+        return
+    found: Watchdog | None = lane.watchdog.current(snapshot.now)
+    if found is None or found.state not in _WATCHDOG:
+        return
+    severity, advice = _WATCHDOG[found.state]
+    text = f"watchdog {found.words}"
+    yield Alarm(f"watchdog:{lane.name}", severity, lane.name, text, advice)
+
+
+def _boot(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
+    boot = None if lane.boot is None else lane.boot.value
+    if boot is not None and boot.failure is not None and lane.verdict.state is not LaneState.SERVING:
+        failure = boot.failure
+        heals = "" if failure.heals else ": will not heal by waiting"
+        severity = Severity.LOOK if failure.heals else Severity.ACT
+        yield Alarm(f"boot:{lane.name}", severity, lane.name, f"boot: {failure.cause}{heals}", failure.advice)
+    if boot is not None and boot.missing:
+        text = f"boot without {', '.join(boot.missing)}"
+        yield Alarm(f"boot-missing:{lane.name}", Severity.LOOK, lane.name, text, "is this the right image?")
+    progress = lane.boot_progress
+    if progress is not None and progress.late and lane.verdict.state is LaneState.BOOTING:
+        usual = f", longest before {fmt.duration(progress.usual[1])}" if progress.usual else ""
+        phase = f" in {progress.phase}" if progress.phase else ""
+        text = f"boot takes {fmt.duration(progress.elapsed)}{usual}{phase}"
+        yield Alarm(f"boot-late:{lane.name}", Severity.LOOK, lane.name, text, "read the log (l)")
+
+
+def _site(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
+    site = None if lane.site is None else lane.site.current(snapshot.now)
+    if site is None:
+        if lane.site is not None and lane.site.error:
+            text = f"site file cannot be read: {lane.site.error}"
+            yield Alarm(f"site:{lane.name}", Severity.LOOK, lane.name, text, "")
+        return
+    running = {rank.revision for rank in lane.ranks if rank.revision}
+    if site.revision and len(running) == 1 and site.revision not in running:
+        text = f"site file says {fmt.revision(site.revision)}, {fmt.revision(running.pop())} is mounted"
+        advice = "the next launch changes the checkpoint"
+        yield Alarm(f"site-revision:{lane.name}", Severity.LOOK, lane.name, text, advice)
+    for warning in site.file.warnings[:1]:
+        yield Alarm(f"site-text:{lane.name}", Severity.LOOK, lane.name, f"site file: {warning}", "")
+
+
+_ROWS_ACT = (RowState.OLD_REVISION, RowState.WRONG_RANK, RowState.WRONG_RANGES, RowState.HOLES)
+_ROWS_LOOK = (RowState.OLD_MANIFEST, RowState.UNREADABLE)
+
+
+def _rows(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
+    copies: RowCopies | None = None if lane.rows is None else lane.rows.current(snapshot.now)
+    if copies is None:
+        return
+    for copy in copies.copies:
+        severity = _row_severity(copy)
+        if severity is not None:
+            text = f"{copy.host} row copy: {copy.words}"
+            yield Alarm(f"rows:{lane.name}:{copy.host}", severity, lane.name, text, _row_advice(copy))
+    if copies.tiling.ok is False:
+        text = f"row ranges do not tile: {copies.tiling.words}"
+        yield Alarm(f"tiling:{lane.name}", Severity.ACT, lane.name, text, "the next boot fails; rebuild the odd copy")
+
+
+def _row_severity(copy: RowCopy) -> Severity | None:
+    if copy.state in _ROWS_ACT:
+        return Severity.ACT
+    return Severity.LOOK if copy.state in _ROWS_LOOK else None
+
+
+def _row_advice(copy: RowCopy) -> str:
+    if copy.state in (RowState.OLD_REVISION, RowState.HOLES, RowState.WRONG_RANK):
+        return "it serves wrong rows without an error: rebuild it"
+    return OLD_CHECKPOINT_ADVICE
+
+
+def _checkpoint(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
+    """The snapshot that serves, seen through each rank's own mount."""
+    serving = {rank.host: rank.revision for rank in lane.ranks if rank.revision}
+    for host, reading in lane.repos:
+        repo = reading.current(snapshot.now)
+        if repo is None or host not in serving:
+            continue
+        if repo.problem:
+            text = f"{host} cannot read the checkpoint's folder: {repo.problem}"
+            yield Alarm(f"snapshot:{lane.name}:{host}", Severity.ACT, lane.name, text, "is it mounted?")
+            continue
+        files = repo.snapshot(serving[host])
+        broken = (*files.dangling, *files.outside) if files is not None else ()
+        if broken:
+            text = f"{host}: {len(broken)} files of {fmt.revision(serving[host])} lead nowhere: {broken[0]}"
+            yield Alarm(f"snapshot:{lane.name}:{host}", Severity.ACT, lane.name, text, "the next boot there fails")
+
+
+_DOWNLOAD: dict[DownloadState, tuple[Severity, str]] = {
+    DownloadState.STALLED: (Severity.LOOK, "end it and start it again"),
+    DownloadState.FAILED_CAP: (Severity.LOOK, "start it again with a higher cap, or fewer workers"),
+    DownloadState.FAILED: (Severity.LOOK, "read its output"),
+}
+
+
+def _download(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
+    found: Download | None = None if lane.download is None else lane.download.current(snapshot.now)
+    if found is None:
+        return
+    if found.state in _DOWNLOAD:
+        severity, advice = _DOWNLOAD[found.state]
+        text = f"download {found.state}: {found.why}" if found.why else f"download {found.state}"
+        yield Alarm(f"download:{lane.name}", severity, found.host, text, advice)
+    for number, warning in enumerate(found.warnings[:3]):
+        yield Alarm(f"download-warning:{lane.name}:{number}", Severity.LOOK, found.host, warning, "")
+
+
+_SEVERITY = {"act": Severity.ACT, "look": Severity.LOOK}
+
+
+def _drift(lane: LaneView) -> Iterator[Alarm]:
+    for difference in lane.drift.differences if lane.drift is not None else ():
+        severity = _SEVERITY.get(difference.severity)
+        if severity is None:
+            continue
+        values = dict(difference.values)
+        odd = ", ".join(f"{host} {values.get(host, '?')}" for host in difference.odd[:2])
+        text = f"ranks differ in {difference.what}: {odd}"
+        yield Alarm(f"rank:{lane.name}:{difference.what}", severity, lane.name, text, difference.why)
+
+
+_UP = (LaneState.SERVING, LaneState.IDLE, LaneState.BUSY, LaneState.READY)
+
+
+def _front(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
+    """Clients come through the front: a healthy engine behind a dead one serves nobody."""
+    reading: Reading[HttpAnswer] | None = lane.front
+    if reading is None or lane.verdict.state not in _UP:
+        return
+    answer = reading.current(snapshot.now)
+    if answer is None:
+        if reading.error:
+            text = f"front {lane.lane.front}: {reading.error}"
+            yield Alarm(f"front:{lane.name}", Severity.ACT, lane.name, text, "clients do not get through")
+        return
+    if answer.transport is not Transport.ANSWERED or (answer.status or 500) >= 500:
+        says = answer.status if answer.transport is Transport.ANSWERED else answer.transport
+        text = f"front {lane.lane.front} answers {says}, the engine is well"
+        yield Alarm(f"front:{lane.name}", Severity.ACT, lane.name, text, "clients do not get through")
