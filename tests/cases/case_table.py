@@ -101,13 +101,25 @@ def _generated(case: str) -> Path:
     return folder
 
 
+@cache
+def _built(case: str) -> Path:
+    """The folder that the case's build.sh fills."""
+    folder = Path(_made().name) / case
+    folder.mkdir()
+    subprocess.run(
+        ["sh", str(INPUTS / case / "build.sh"), str(folder)], stdout=subprocess.DEVNULL, check=True, timeout=120
+    )
+    return folder
+
+
 def case_file(case: str, name: str) -> Path:
-    """A file of a case, made by its script if it is not kept. Raises FileNotFoundError."""
+    """A file or folder of a case, made by its script if it is not kept. Raises FileNotFoundError."""
     kept = INPUTS / case / name
     if kept.exists():
         return kept
-    if (INPUTS / case / "gen.sh").exists() and (_generated(case) / name).exists():
-        return _generated(case) / name
+    for script, make in (("gen.sh", _generated), ("build.sh", _built)):
+        if (INPUTS / case / script).exists() and (make(case) / name).exists():
+            return make(case) / name
     raise FileNotFoundError(kept)
 
 
