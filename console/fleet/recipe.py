@@ -13,6 +13,7 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from console.fleet.inventory import Fleet, FleetError, Lane, plain
+from console.fleet.recipe_watchdog import WatchdogRecipe
 from console.fleet.tomlfile import Strict, TomlUnreadable, read_toml
 
 _SHIPPED = "console.fleet.recipes"
@@ -42,6 +43,8 @@ class Recipe(Strict):
     name: str
     title: str
     reads: Reads = Reads()
+    watchdog: WatchdogRecipe | None = None
+    """None: restart policies are all there is."""
 
 
 def shipped() -> tuple[str, ...]:

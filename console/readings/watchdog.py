@@ -1,64 +1,42 @@
-"""Watchdogs: the pid/lock/log kind and the systemd-with-flags kind, and who else may start or end an engine. Pure."""
+"""Watchdogs: the pid/lock/log kind and the systemd-with-flags kind, and what can be said of them. Pure.
+
+The first is that of aidendle94/sparkrun-recipes (`launch/watchdog.sh`), the second that of
+tsw2k/Deepseek-4.1-Flash-Quad-DGX-Sparks (`ops/fleet-watchdog.sh` as a unit); file names and words are the recipe's.
+Who else may start or end an engine stands in `console/readings/competing.py`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Sequence
+
+from console.readings import watchdog_process, watchdog_unit
+from console.readings.look import Answer
+from console.readings.processes import Process
+from console.readings.units import Units
+from console.readings.watchdog_types import Says as Says
+from console.readings.watchdog_types import Watchdog as Watchdog
+from console.readings.watchdog_types import WatchdogSpec as WatchdogSpec
+from console.readings.watchdog_types import WatchdogState as WatchdogState
 
 
-class WatchdogState(StrEnum):
-    """The one word for a lane's watchdog."""
+def read_watchdog(
+    spec: WatchdogSpec,
+    *,
+    log: Answer | None = None,
+    lock: Answer | None = None,
+    pause: Answer | None = None,
+    gaveup: Answer | None = None,
+    processes: Sequence[Process] | None = None,
+    units: Units | None = None,
+    now: float,
+    booted: float | None = None,
+    offset: float | None = None,
+) -> Watchdog:
+    """The watchdog at `now`. What was not looked at (yet) is None; what is not there is an answer that says so.
 
-    ARMED = "armed"
-    STARTING = "starting"
-    """Runs, but no check has passed yet: it does not act before one did."""
-    BUSY = "busy grace"
-    """Armed; a probe timed out while health says 200, and its grace runs."""
-    CHECKING = "check failed"
-    """Armed; some checks in a row have failed and it will act soon."""
-    RECOVERY = "in recovery"
-    PAUSED = "paused"
-    GAVE_UP = "gave up"
-    STANDING_DOWN = "standing down"
-    OFF = "off"
-    """Known to be there and stopped: disarmed."""
-    FAILED = "unit failed"
-    IN_FLIGHT = "in flight"
-    """Its unit is being started or stopped right now."""
-    DEAD_LOCK = "dead lock"
-    """A lock names a process that is gone: nothing watches, and a start may be refused."""
-    TWO = "two of them"
-    REUSED_PID = "pid reused"
-    """The pid belongs to another program now: nothing watches, and that pid must never be signalled."""
-    NONE = "none"
-    """The recipe has none."""
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Watchdog:
-    """One lane's watchdog at one time."""
-
-    state: WatchdogState
-    words: str
-    """One safe sentence: `gave up, not protecting`, `unknown: no user bus`, `check failed 2 of 3: ...`."""
-    protecting: bool | None
-    """Whether it would act if the engine died now; None if that is not known."""
-    kind: str = ""
-    """`log` (pid, lock and log) or `systemd` (unit and flags); '' for none."""
-    host: str = ""
-    pid: int | None = None
-    may_signal: bool = False
-    """The pid is a process whose command line is that of the watchdog."""
-    since: float | None = None
-    """Unix seconds by the host's clock: since when it is in this state, if the log or a flag says."""
-    last_act: str = ""
-    """Its newest recovery, in its own words; safe text."""
-    last_act_at: float | None = None
-    attempt: tuple[int, int] | None = None
-    """Of a recovery or a failing check: (number, of)."""
-    next_check: float | None = None
-    """Seconds between two of its checks."""
-    instances: int = 0
-    competing: tuple[str, ...] = ()
-    """Others that may start or end the engine: restart policies, autoheal, timers, a former model's watchdog."""
+    `now` and `booted` are Unix seconds by the host's clock; `offset` is how far its wall clock is ahead of UTC, where
+    that is known (else it is told from the log, if it can be). Never raises.
+    """
+    if spec.kind == "systemd":
+        return watchdog_unit.read(spec, units=units, pause=pause, gaveup=gaveup, log=log, now=now, offset=offset)
+    return watchdog_process.read(spec, log=log, lock=lock, processes=processes, now=now, booted=booted, offset=offset)
