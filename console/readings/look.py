@@ -7,11 +7,13 @@ line, tab, newline, carriage return and backslash of a name are written `\\t`, `
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 
-from console.sanitize import line
+from console.sanitize import REPLACEMENT, line
 
 
 class LookKind(StrEnum):
@@ -78,3 +80,26 @@ def parse_answer(text: str) -> Answer:
         return Answer(status, line(rest, 200))
     pairs = (part.partition("=") for part in rest.split(" ") if "=" in part)
     return Answer(status, "", {name: value for name, _, value in pairs}, body)
+
+
+_NUMBER = re.compile(r"[0-9]{1,19}")
+
+
+def number(text: str) -> int | None:
+    """A whole number >= 0 as hosts write it; None for anything else."""
+    return int(text) if _NUMBER.fullmatch(text) else None
+
+
+def bare(text: str) -> str:
+    r"""A name without its doubled backslashes. `\t`, `\n`, `\r` stay as they are written: safe to show, and no name."""
+    return text.replace("\\\\", "\\")
+
+
+@lru_cache(maxsize=8192)
+def safe_name(text: str, limit: int = 1000) -> str:
+    """A name as safe text. What cannot be seen is marked, not dropped: no other file's name comes of it."""
+    if line(text, limit) == text:
+        return text
+    first, rest = text[:1], text[1 : limit + 1]
+    seen = [line(first) or REPLACEMENT, *(line(f"x{character}")[1:] or REPLACEMENT for character in rest)]
+    return line("".join(seen), limit)
