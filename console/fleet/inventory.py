@@ -10,13 +10,20 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import platformdirs
-from pydantic import BaseModel, Field, StringConstraints, ValidationError, field_validator
+from pydantic import Field, StringConstraints, ValidationError, ValidationInfo, field_validator
 
 from console.fleet.tomlfile import FileError, Strict, TomlUnreadable, parse_toml, read_toml, suggest
+from console.fleet.wording import (
+    NAME_PATTERN,
+    OPTIONAL_COMMIT,
+    OPTIONAL_NAME,
+    UNIT_PATTERN,
+    VARIABLE_PATTERN,
+    explain,
+)
 from console.readings.throughput import EngineKind
 from console.sanitize import line
 
-NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 """Host and lane names: letters, digits, dot, dash and underscore; they appear in commands and file names."""
 
@@ -32,6 +39,7 @@ class Host(Strict):
     """One machine: reached over ssh under a name that ssh_config knows, or `local`."""
 
     ssh: str = Field(min_length=1, max_length=255)
+    """A name that ssh_config knows, `user@host`, `user@host:port`, or `local` for this machine."""
     docker: str = "/var/run/docker.sock"
     """Path of the Docker socket on the host; an empty string means the host has no Docker."""
     known_hosts: str = ""
@@ -54,43 +62,101 @@ class Host(Strict):
         return self.ssh == "local"
 
 
+class NextRevision(Strict):
+    """What is being prepared for the next switch."""
+
+    revision: str = Field(default="", pattern=OPTIONAL_COMMIT)
+    """Commit of the next checkpoint: 40 hex digits."""
+    rows: str = ""
+    """Folder of the row copies being built for it; relative: below each rank's home folder."""
+
+
+class DownloadWish(Strict):
+    """Where a checkpoint is fetched to, and what there should be."""
+
+    host: str = Field(default="", pattern=OPTIONAL_NAME)
+    """Host that downloads; default: the one that holds the checkpoint, else the head."""
+    repo: str = ""
+    """Folder there, as `hf download` makes it: `.../models--org--name`; default: the checkpoint's own."""
+    revision: str = Field(default="", pattern=OPTIONAL_COMMIT)
+    """Commit that is fetched; default: `next.revision`, else the newest that no rank serves."""
+    manifest: str = ""
+    """A file beside fleet.toml with the expected files: a Hub listing (JSON) or `path<TAB>bytes<TAB>sha256` lines."""
+    hub: str = ""
+    """Base URL of a Hub to ask for expected files and for its main branch; empty: nobody is asked."""
+    model: str = ""
+    """`org/name`; default: from the folder's name."""
+    unit: str = Field(default="", pattern=UNIT_PATTERN)
+    """The downloader's systemd unit, for its memory and cap."""
+    manager: Literal["user", "system"] = "user"
+    """Who manages that unit."""
+
+    @field_validator("hub")
+    @classmethod
+    def _base_url(cls, value: str) -> str:
+        return _http(value, "https://huggingface.co") if value else ""
+
+
+def _http(value: str, example: str) -> str:
+    """The URL without a slash at its end. Raises ValueError for what is none, or says more than host, port and path."""
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"an http:// or https:// URL with a host, for example {example}")
+    if parts.port == 0 or parts.query or parts.fragment:  # `port` raises for what is no port at all
+        raise ValueError("host, port and perhaps a path; nothing behind them")
+    if parts.username or parts.password:
+        raise ValueError("no user or password in the URL")
+    return value.rstrip("/")
+
+
 class Lane(Strict):
     """One endpoint that clients use, and the hosts behind it."""
 
     recipe: str
+    """Name of a shipped recipe, or path to a `.toml` beside the fleet file."""
     url: str
+    """The endpoint, as seen from `head`."""
     head: Name
+    """The host that serves HTTP."""
     served: str = ""
+    """The name that clients use."""
     engine: Literal["", "sglang", "vllm", "llamacpp"] = ""
     """Empty means: told by the series present."""
     ranks: tuple[Name, ...] = ()
+    """Hosts in rank order; without it the head is the only rank."""
     via: Literal["ssh", "direct"] = "ssh"
+    """`direct`: asked from this machine, not through the head."""
+    front: str = ""
+    """URL of a proxy in front of the engine that clients really use; checked beside the engine's own."""
     runs_in: Literal["docker", "host"] = "docker"
     """`host`: the engine runs outside containers, so none is looked for."""
     containers: str = ""
     """Glob over container names that belong to this lane; empty means: observed by port and image."""
     consumers: tuple[str, ...] = ()
+    """Who depends on the lane, in words."""
     health_path: str = "/health"
+    """Path of the health endpoint."""
     metrics_path: str = "/metrics"
+    """Path of the metrics."""
     health_interval: float | None = Field(default=None, ge=0.2, le=300)
+    """Seconds between two health probes; default 10 for SGLang, whose probe is a real generation, else 2."""
     stall_after: float = Field(default=15.0, ge=1, le=3600)
     """Seconds with work present and a frozen step counter before the lane is STALLED."""
     free_alarm_gib: float | None = Field(default=None, ge=0)
     """MemFree in GiB below which a unified-memory node is CRITICAL; default 4."""
     usual_boot_s: float | None = Field(default=None, gt=0)
+    """Seconds from start to healthy, shown until the lane has boots of its own to compare with."""
+    next: NextRevision = NextRevision()
+    """What is being prepared."""
+    download: DownloadWish = DownloadWish()
+    """The checkpoint's download."""
     vars: dict[str, str] = Field(default_factory=dict)
+    """Values for the recipe's `{names}`."""
 
-    @field_validator("url")
+    @field_validator("url", "front")
     @classmethod
-    def _http_url(cls, value: str) -> str:
-        parts = urlsplit(value)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("an http:// or https:// URL with a host, for example http://127.0.0.1:8210")
-        if parts.port == 0 or parts.query or parts.fragment:  # `port` raises for what is no port at all
-            raise ValueError("host, port and perhaps a path; nothing behind them")
-        if parts.username or parts.password:
-            raise ValueError("no user or password in the URL")
-        return value.rstrip("/")
+    def _http_url(cls, value: str, info: ValidationInfo) -> str:
+        return _http(value, "http://127.0.0.1:8210") if value or info.field_name == "url" else ""
 
     @field_validator("health_path", "metrics_path")
     @classmethod
@@ -127,21 +193,45 @@ class Rates(Strict):
     """Seconds between readings."""
 
     node: float = Field(default=1.0, ge=0.2, le=60)
+    """Memory of the hosts."""
     gpu: float = Field(default=5.0, ge=1, le=600)
+    """nvidia-smi."""
     scrape: float = Field(default=1.0, ge=0.2, le=60)
+    """The engine's metrics."""
     containers: float = Field(default=5.0, ge=1, le=600)
+    """Docker; its events show at once besides."""
+
+
+class Notify(Strict):
+    """How alarms reach people who do not look at the screen."""
+
+    bell: bool = True
+    """Ring the terminal's bell."""
+    terminal: bool = True
+    """Let the terminal show a notification of its own, where it can."""
+    webhook_env: str = Field(default="LANESWAP_WEBHOOK", pattern=VARIABLE_PATTERN)
+    """Environment variable that holds the URL to post alarms to; not set: nothing is posted. Never a URL itself."""
+    min_severity: Literal["act", "look"] = "act"
+    """`act`: only what needs an operator now; `look`: also what wants looking at."""
 
 
 class Fleet(Strict):
     """Everything the operator wrote."""
 
     name: Name
+    """Name of the fleet."""
     operator: str = ""
+    """Who is on duty; default: LANESWAP_OPERATOR, else the login name."""
     production: bool = True
     """Shows PROD on every screen."""
     rates: Rates = Rates()
+    """Seconds between readings."""
+    notify: Notify = Notify()
+    """How alarms reach people."""
     hosts: dict[Name, Host]
+    """Machines by name, in rank order."""
     lanes: dict[Name, Lane]
+    """Endpoints by name."""
     rehearsal: bool = Field(default=False, exclude=True)
 
     def operator_name(self) -> str:
@@ -182,7 +272,7 @@ def build(raw: Mapping[str, Any], path: Path | str = "fleet.toml") -> Fleet:
     try:
         fleet = Fleet.model_validate(raw)
     except ValidationError as error:
-        raise FleetError(path, [_explain(item) for item in error.errors()]) from error
+        raise FleetError(path, [explain(item, Fleet) for item in error.errors()]) from error
     if problems := _cross_check(fleet):
         raise FleetError(path, problems)
     return fleet
@@ -209,7 +299,8 @@ def _cross_check(fleet: Fleet) -> list[str]:
     if not fleet.lanes:
         problems.append("lanes: empty; name at least one lane")
     for name, lane in fleet.lanes.items():
-        for key, hosts in (("head", (lane.head,)), ("ranks", lane.ranks)):
+        download = (lane.download.host,) if lane.download.host else ()
+        for key, hosts in (("head", (lane.head,)), ("ranks", lane.ranks), ("download.host", download)):
             for host in hosts:
                 if host not in fleet.hosts:
                     problems.append(
@@ -220,32 +311,3 @@ def _cross_check(fleet: Fleet) -> list[str]:
         if lane.ranks and lane.head not in lane.ranks:
             problems.append(f"lanes.{name}.head: {lane.head!r} is not one of its ranks")
     return problems
-
-
-def _explain(item: Any) -> str:
-    where = ".".join(str(part) for part in item["loc"]) or "(top level)"
-    if item["type"] == "extra_forbidden":
-        return f"{where}: unknown key{suggest(str(item['loc'][-1]), _known_keys(item['loc']))}"
-    if item["type"] == "missing":
-        return f"{where}: missing; add it"
-    return f"{where.removesuffix('.[key]')}: {plain(item)} (got {str(item['input'])[:80]!r})"
-
-
-def plain(item: Any) -> str:
-    """One of pydantic's error details in the words of a TOML file."""
-    if item["type"] == "string_pattern_mismatch" and item["ctx"]["pattern"] == NAME_PATTERN:
-        return "a name is up to 63 letters, digits, '.', '-' or '_', and begins with a letter or digit"
-    if item["type"] in ("model_type", "dict_type"):
-        return "must be a table of keys"
-    return str(item["msg"]).removeprefix("Value error, ").replace("Input should be", "must be", 1)
-
-
-def _known_keys(location: tuple[int | str, ...]) -> list[str]:
-    model: type[BaseModel] = Fleet
-    if location[0] == "hosts":
-        model = Host
-    elif location[0] == "lanes":
-        model = Lane
-    elif location[0] == "rates":
-        model = Rates
-    return [key for key in model.model_fields if key != "rehearsal"]

@@ -5,46 +5,33 @@ What a recipe says is a default: a key that the operator wrote in fleet.toml win
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
-from console.fleet.inventory import Fleet, FleetError, Lane, plain
-from console.fleet.recipe_watchdog import WatchdogRecipe
-from console.fleet.tomlfile import Strict, TomlUnreadable, read_toml
+from console.fleet.inventory import Fleet, FleetError, Lane
+from console.fleet.recipe_model import CheckpointRecipe, Reads, Recipe, RowsRecipe, SiteRecipe, Variable
+from console.fleet.tomlfile import TomlUnreadable, read_toml, suggest
+from console.fleet.wording import explain, plain
+
+__all__ = [
+    "CheckpointRecipe",
+    "Reads",
+    "Recipe",
+    "RowsRecipe",
+    "SiteRecipe",
+    "Variable",
+    "apply_recipes",
+    "lane_recipes",
+    "load_recipe",
+    "shipped",
+]
 
 _SHIPPED = "console.fleet.recipes"
-
-
-class Reads(Strict):
-    """How a lane of this family is read."""
-
-    engine: Literal["", "sglang", "vllm", "llamacpp"] = ""
-    runs_in: Literal["docker", "host"] = "docker"
-    """`host`: the engine runs outside containers, so none is looked for."""
-    containers: str = ""
-    """Glob over container names; empty means: observed by the port they own."""
-    health_path: str = "/health"
-    metrics_path: str = "/metrics"
-    health_interval: float | None = Field(default=None, ge=0.2, le=300)
-    """Seconds."""
-    stall_after: float = Field(default=15.0, ge=1, le=3600)
-    """Seconds with work present and a frozen step counter before the lane is STALLED."""
-    usual_boot_s: float | None = Field(default=None, gt=0)
-    """Seconds from start to healthy that this family is known for."""
-
-
-class Recipe(Strict):
-    """One family of lanes."""
-
-    name: str
-    title: str
-    reads: Reads = Reads()
-    watchdog: WatchdogRecipe | None = None
-    """None: restart policies are all there is."""
 
 
 def shipped() -> tuple[str, ...]:
@@ -62,33 +49,79 @@ def load_recipe(name: str, beside: Path | None = None) -> Recipe:
     if beside is not None and not path.is_absolute():
         path = beside / path
     if not name.endswith(".toml"):
-        raise FleetError(name, [f"no recipe of that name; shipped: {', '.join(shipped())}; or give a path to a .toml"])
+        close = suggest(name, shipped()) if "/" not in name else ""
+        raise FleetError(
+            name, [f"no recipe of that name{close}; shipped: {', '.join(shipped())}; or give a path to a .toml"]
+        )
     return _read(path, str(path))
 
 
 def _read(file: Path | Traversable, source: str) -> Recipe:
     try:
-        return Recipe.model_validate(read_toml(file))
+        return build_recipe(read_toml(file), source)
     except FileNotFoundError as error:
         raise FleetError(source, [f"recipe cannot be read: {error.strerror}"]) from error
     except TomlUnreadable as error:
         raise FleetError(source, [f"recipe {error}"]) from error
+
+
+def build_recipe(raw: Mapping[str, Any], source: str) -> Recipe:
+    """Check what a recipe says, once its text is read. Raises FleetError."""
+    try:
+        return Recipe.model_validate(raw)
     except ValidationError as error:
-        problems = [f"{'.'.join(str(p) for p in item['loc'])}: {plain(item)}" for item in error.errors()]
-        raise FleetError(source, problems) from error
+        raise FleetError(source, [_problem(item) for item in error.errors()]) from error
+
+
+def _problem(item: Any) -> str:
+    return explain(item, Recipe) if item["loc"] else plain(item)  # of the whole file: its text names the key
+
+
+def lane_recipes(fleet: Fleet, beside: Path | None = None) -> dict[str, Recipe]:
+    """The recipe of every lane, by the lane's name. Raises FleetError with the problems of all of them."""
+    found: dict[str, Recipe] = {}
+    bad: list[FleetError] = []
+    for name, lane in fleet.lanes.items():
+        try:
+            found[name] = _recipe_of(name, lane, beside)
+        except FleetError as error:
+            bad.append(error)
+    if len(bad) == 1:
+        raise bad[0]
+    if bad:
+        raise FleetError("recipes", [f"{error.file}: {problem}" for error in bad for problem in error.problems])
+    return found
 
 
 def apply_recipes(fleet: Fleet, beside: Path | None = None) -> Fleet:
     """The fleet with every key that the operator left out filled from the lane's recipe. Raises FleetError."""
-    lanes = {name: _fill(lane, _recipe_of(name, lane, beside)) for name, lane in fleet.lanes.items()}
+    recipes = lane_recipes(fleet, beside)
+    lanes = {name: _beside(_fill(lane, recipes[name]), beside) for name, lane in fleet.lanes.items()}
     return fleet.model_copy(update={"lanes": lanes})
 
 
 def _recipe_of(name: str, lane: Lane, beside: Path | None) -> Recipe:
     try:
-        return load_recipe(lane.recipe, beside)
+        recipe = load_recipe(lane.recipe, beside)
     except FleetError as error:
         raise FleetError(f"lanes.{name}.recipe: {error.file}", list(error.problems)) from error
+    if unknown := [key for key in lane.vars if key not in recipe.vars]:
+        knows = suggest(unknown[0], recipe.vars) if recipe.vars else "; it takes none"
+        raise FleetError(
+            f"lanes.{name}.vars", [f"{key}: recipe {recipe.name} has no such variable{knows}" for key in unknown]
+        )
+    return recipe
+
+
+def _beside(lane: Lane, beside: Path | None) -> Lane:
+    """With the path of the operator's manifest as it stands from here."""
+    given = lane.download.manifest
+    if not given:
+        return lane
+    path = Path(given).expanduser()
+    if beside is not None and not path.is_absolute():
+        path = beside / path
+    return lane.model_copy(update={"download": lane.download.model_copy(update={"manifest": str(path)})})
 
 
 def _fill(lane: Lane, recipe: Recipe) -> Lane:

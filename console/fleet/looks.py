@@ -1,0 +1,94 @@
+"""What each host of a lane is asked to look at, again and again. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from console.fleet.places import DownloadPlace, Places, RankPlace, WatchdogPlace
+from console.fleet.sitefile import MOST_BYTES
+from console.readings.look import Look, LookKind
+from console.readings.rows import MANIFEST
+
+FAST_S = 5.0
+SLOW_S = 15.0
+"""Trees that nobody fills, processes of a watchdog, units that seldom change."""
+REPO_DEPTH, REPO_MOST = "4", "6000"
+"""Deep enough for `snapshots/REVISION/FOLDER/FILE`."""
+ROWS_DEPTH, ROWS_MOST = "1", "1000"
+LOG_TAIL = str(64 * 1024)
+SMALL_FILE = str(64 * 1024)
+"""A manifest, a lock or a flag has a few hundred bytes."""
+SITE_FILE = str(MOST_BYTES + 1)
+"""One byte more than is read, so that a larger file is seen to be larger."""
+
+
+def looks(name: str, places: Places, pids: Sequence[int] = ()) -> Mapping[str, tuple[Look, ...]]:
+    """Looks by host, each with a key `LANE:WHAT`. `pids` are those that the watchdog's log and lock name.
+
+    Keys: `site`, `repo` (the checkpoint's folder on that host), `download.repo` (the one that is fetched to, where that
+    is another), `rows`, `rows.manifest`, `next`, `next.manifest`, `watchdog.{log,lock,pause,gaveup,processes,units}`,
+    `download.{processes,units}`.
+    """
+    book = _Book(name)
+    if places.site_file:
+        book.add(places.head, "site", LookKind.FILE, places.site_file, "first", SITE_FILE)
+    for rank in places.ranks:
+        _rank(book, rank, places)
+    if places.download:
+        _download(book, places.download, places)
+    if places.watchdog:
+        _watchdog(book, places.watchdog, pids)
+    return {host: tuple(items.values()) for host, items in book.hosts.items()}
+
+
+@dataclass(slots=True)
+class _Book:
+    """Looks of one lane by host and key; the first one under a key stays."""
+
+    lane: str
+    hosts: dict[str, dict[str, Look]] = field(default_factory=dict)
+
+    def add(self, host: str, what: str, kind: LookKind, *arguments: str, every: float = FAST_S) -> None:
+        """Ask `host` for one more thing."""
+        key = f"{self.lane}:{what}"
+        self.hosts.setdefault(host, {}).setdefault(key, Look(key, kind, arguments, every))
+
+    def file(self, host: str, what: str, path: str) -> None:
+        """A small file from its beginning; none where there is no path."""
+        if path:
+            self.add(host, what, LookKind.FILE, path, "first", SMALL_FILE)
+
+
+def _rank(book: _Book, rank: RankPlace, places: Places) -> None:
+    if rank.repo:
+        filled = {places.holder, places.download.host if places.download else ""}
+        every = FAST_S if rank.host in filled else SLOW_S
+        book.add(rank.host, "repo", LookKind.TREE, rank.repo, REPO_DEPTH, REPO_MOST, every=every)
+    for what, folder in (("rows", rank.rows), ("next", rank.next_rows)):
+        if folder:
+            book.add(rank.host, what, LookKind.TREE, folder, ROWS_DEPTH, ROWS_MOST)
+            book.file(rank.host, f"{what}.manifest", f"{folder}/{places.rows_manifest or MANIFEST}")
+
+
+def _download(book: _Book, place: DownloadPlace, places: Places) -> None:
+    own = any(rank.host == place.host and rank.repo and rank.repo != place.repo for rank in places.ranks)
+    book.add(place.host, "download.repo" if own else "repo", LookKind.TREE, place.repo, REPO_DEPTH, REPO_MOST)
+    if places.downloaders:
+        book.add(place.host, "download.processes", LookKind.PROCESSES, *places.downloaders, every=SLOW_S)
+    if place.unit:
+        book.add(place.host, "download.units", LookKind.UNITS, place.manager, place.unit)
+
+
+def _watchdog(book: _Book, dog: WatchdogPlace, pids: Sequence[int]) -> None:
+    if dog.log:
+        book.add(dog.host, "watchdog.log", LookKind.FILE, dog.log, "last", LOG_TAIL)
+    book.file(dog.host, "watchdog.lock", dog.lock)
+    book.file(dog.host, "watchdog.pause", dog.pause_flag)
+    book.file(dog.host, "watchdog.gaveup", dog.gaveup_flag)
+    parts = ([dog.process] if dog.process else []) + [f"pid:{pid}" for pid in sorted(set(pids)) if pid > 0]
+    if parts:
+        book.add(dog.host, "watchdog.processes", LookKind.PROCESSES, *parts, every=SLOW_S)
+    units = ([dog.unit] if dog.unit else []) + [unit for unit in dog.foreign if unit != dog.unit]
+    if units:
+        book.add(dog.host, "watchdog.units", LookKind.UNITS, dog.manager, *units, every=SLOW_S)
