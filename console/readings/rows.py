@@ -2,134 +2,359 @@
 
 Manifest forms: `engram-local.json` of aidendle94/sparkrun-recipes (source, layers, quant, created, note) and the slice
 form of tsw2k (layers, rank, tp_size, revision, source, sha256, created). A row takes 264 bytes (256 and 8 of scale).
+Nothing that boots compares revisions: rows of the old one under a new checkpoint serve wrong text without an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-ROW_BYTES = 264
+from console.readings.listing import Entry, Leads, Listing
+from console.readings.row_manifest import ManifestUnreadable as ManifestUnreadable
+from console.readings.row_manifest import parse_manifest as parse_manifest
+from console.readings.row_manifest import parse_ranges as parse_ranges
+from console.readings.row_types import ROW_BYTES as ROW_BYTES
+from console.readings.row_types import LayerTiling as LayerTiling
+from console.readings.row_types import RowCopies as RowCopies
+from console.readings.row_types import RowCopy as RowCopy
+from console.readings.row_types import RowManifest as RowManifest
+from console.readings.row_types import RowRange as RowRange
+from console.readings.row_types import RowState as RowState
+from console.readings.row_types import Tiling as Tiling
+from console.readings.row_types import range_bytes
+from console.readings.tiling import blamed, partition_of
+from console.readings.tiling import rank_share as rank_share
+from console.readings.tiling import tile as tile
 
-
-@dataclass(frozen=True, slots=True, order=True)
-class RowRange:
-    """Rows [start, end) of one layer's table."""
-
-    layer: int
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class RowManifest:
-    """One `engram-local.json`."""
-
-    ranges: tuple[RowRange, ...]
-    form: str
-    """`local` or `slice`: the two published ones."""
-    source: str = ""
-    revision: str = ""
-    """The commit in `revision`, else in `source`; '' where neither names one."""
-    rank: int | None = None
-    tp_size: int | None = None
-    quant: str = ""
-    created: float | None = None
-    """Unix seconds."""
-    digests: int = 0
-
-    @property
-    def bytes(self) -> int:
-        """What the ranges take when whole."""
-        return sum(item.end - item.start for item in self.ranges) * ROW_BYTES
-
-
-class RowState(StrEnum):
-    """The one word for a rank's copy."""
-
-    READY = "ready"
-    """Manifest of the right revision and rank, newer than its data, all its bytes allocated. Contents not compared."""
-    SHARDS = "reads the shards"
-    """The rank that holds the checkpoint needs no copy."""
-    COPYING = "copying"
-    WAITS = "waits"
-    """Nothing there yet."""
-    NO_ROOM = "no room"
-    """What is missing does not fit into what is free."""
-    OLD_REVISION = "old revision"
-    WRONG_RANK = "another rank's slice"
-    WRONG_RANGES = "other ranges"
-    """Its ranges leave a gap or overlap with the other ranks'."""
-    HOLES = "holes"
-    """A manifest, but fewer bytes than its ranges take: holes read as zeros, without an error."""
-    OLD_MANIFEST = "manifest older than its data"
-    UNREADABLE = "manifest unreadable"
-    UNKNOWN = "unknown"
+GIB = 1024**3
+MANIFEST = "engram-local.json"
+ROOM_BESIDE = GIB
+"""Bytes that `engram_local.py` wants free beyond the copy itself, counted before it writes."""
+WINDOW_S = 30.0
+"""Seconds over which the rate of a copy is taken."""
+MTIME_SLACK_S = 5.0
+"""Seconds by which data may be newer than its manifest: the manifest is written last."""
+CREATED_SLACK_S = 600.0
+"""The same for the time that stands in the manifest, which a tool may take before it copies: none takes longer."""
+_COMPRESSING = ("btrfs", "zfs", "bcachefs")
+QUIET_AFTER_S = 30.0
+"""Seconds without a new byte after which a copy is said to stand still."""
 
 
 @dataclass(frozen=True, slots=True)
-class RowCopy:
-    """One rank's copy. Bytes and seconds."""
+class RowSample:
+    """One look at a copy's folder."""
 
-    rank: int
-    host: str
-    path: str
-    state: RowState
-    words: str
-    """`old revision df42c109, rebuild`; `copying, no manifest`; the state's own word where there is no more to say."""
-    manifest: RowManifest | None = None
-    present: int | None = None
-    """Allocated bytes of its shards."""
-    apparent: int | None = None
-    expected: int | None = None
-    """What its ranges take; before it has a manifest, what the rank's share of the tables takes, if that is known."""
-    free: int | None = None
-    rate: float | None = None
-    """Allocated bytes a second; None before two readings."""
-    left: float | None = None
-    newest: float | None = None
-    """mtime of its newest shard, Unix seconds."""
-
-    @property
-    def share(self) -> float | None:
-        """0..1 of the expected bytes; None where they are not known."""
-        return None if not self.expected or self.present is None else min(1.0, self.present / self.expected)
+    at: float
+    """Monotonic seconds."""
+    listing: Listing
+    manifest_text: str | None
+    """None where there is none, or where it could not be read: the listing tells which."""
+    manifest_mtime: float | None = None
+    """Unix seconds; the listing's where it is None."""
 
 
 @dataclass(frozen=True, slots=True)
-class LayerTiling:
-    """Whether the ranks' ranges of one layer cover its table once."""
+class _Data:
+    """The shards of one listing."""
 
-    layer: int
-    rows: int | None
-    """Rows of the table; None where nobody says."""
-    faults: tuple[str, ...] = ()
-    """`gap [96000564, 96001542) between rank 0 and rank 1`, `overlap ...`, `ends at A, the table at B`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tiling:
-    """All layers together."""
-
-    layers: tuple[LayerTiling, ...]
-    family: str = ""
-    """`N*r//tp (SGLang)` or `whole hash heads (vLLM)` where all ranges are of one; `mixed` where they are of both."""
-    ok: bool | None = None
-    """None while ranges of some rank are not known."""
-    words: str = ""
-    """One sentence."""
-    families: Mapping[int, str] = field(default_factory=dict)
-    """Family by rank."""
+    present: int
+    apparent: int
+    newest: float | None
+    files: int
+    partial: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RowCopies:
-    """All ranks of a lane."""
+_SHARD = re.compile(r"^(?P<name>[^/]+\.safetensors)(?P<partial>(?:\.[0-9a-f]{8})?\.(?:partial|incomplete))?$")
 
-    revision: str
-    """What the copies should be of: the site file's revision, or the one being prepared."""
-    copies: tuple[RowCopy, ...]
-    tiling: Tiling
-    for_next: bool = False
-    """The copies looked at are those of the revision being prepared, not of the one that serves."""
+
+def read_copy(
+    rank: int,
+    host: str,
+    path: str,
+    samples: Sequence[RowSample],
+    *,
+    revision: str,
+    tp: int | None,
+    reads_shards: bool,
+    want: Sequence[RowRange],
+    now: float,
+    room: int | None = None,
+    old_copy: int | None = None,
+) -> RowCopy:
+    """One rank's copy out of its looks, oldest first. Never raises.
+
+    `revision` is what it should be of ('' if nobody says), `want` the ranges it should get, for a copy without a
+    manifest. Where its folder is not there yet, `room` is what is free on its file system and `old_copy` what
+    deleting the copy in use would free, bytes. The state is the first that holds, from top to bottom: reads the
+    shards; not to be read; nothing there or still being written; a manifest that is not one; data newer than the
+    manifest; another rank's; another revision's; holes; a revision that cannot be compared; ready.
+    """
+    blank = RowCopy(rank, host, path, RowState.UNKNOWN, "not read yet", free=room)
+    if reads_shards:
+        return replace(blank, state=RowState.SHARDS, words=RowState.SHARDS.value, free=None)
+    if not samples:
+        return blank
+    newest = samples[-1]
+    wanted = range_bytes(tuple(want)) or None
+    blank = replace(blank, expected=wanted, basis="its share of the tables" if wanted else "")
+    listing = newest.listing
+    if listing.problem == "missing":
+        return _without_manifest(replace(blank, present=0, apparent=0), _data(listing), samples, now, old_copy)
+    if listing.problem or listing.truncated:
+        return replace(blank, words=f"unknown: {listing.problem or 'more files than a copy has'}")
+    data = _data(listing)
+    found = replace(
+        blank,
+        present=data.present,
+        apparent=data.apparent,
+        free=room if listing.free is None else listing.free,
+        newest=data.newest,
+        rate=_rate(samples),
+    )
+    entry = next((item for item in listing.entries if item.path == MANIFEST), None)
+    if newest.manifest_text is None and entry is not None:
+        return replace(found, words="unknown: its manifest could not be read")
+    if newest.manifest_text is None:
+        return _without_manifest(found, data, samples, now, old_copy)
+    try:
+        manifest = parse_manifest(newest.manifest_text)
+    except ManifestUnreadable as error:
+        return replace(found, state=RowState.UNREADABLE, words=f"manifest unreadable: {error}")
+    written = newest.manifest_mtime if newest.manifest_mtime is not None or entry is None else entry.mtime
+    found = replace(found, manifest=manifest, expected=manifest.bytes, basis="its manifest")
+    return _with_manifest(found, manifest, data, samples, written, revision, tp)
+
+
+def _data(listing: Listing) -> _Data:
+    """Bytes of the shards: where one is being written anew beside the whole one, the new file alone counts."""
+    shards: dict[str, list[tuple[Entry, bool]]] = {}
+    for entry in listing.entries:
+        real = entry.kind == "f" or (entry.kind == "l" and entry.leads in (Leads.INSIDE, Leads.OUTSIDE))
+        if real and (match := _SHARD.match(entry.path)):
+            shards.setdefault(match["name"], []).append((entry, bool(match["partial"])))
+    kept: dict[object, Entry] = {}
+    for files in shards.values():
+        growing = [entry for entry, partial in files if partial]
+        for entry in growing or [entry for entry, _ in files]:
+            kept[entry.inode or entry.path] = entry
+    return _Data(
+        present=sum(entry.present for entry in kept.values()),
+        apparent=sum(entry.apparent for entry in kept.values()),
+        newest=max((entry.mtime for entry in kept.values() if entry.mtime is not None), default=None),
+        files=len(kept),
+        partial=any(partial for files in shards.values() for _, partial in files),
+    )
+
+
+def _rate(samples: Sequence[RowSample]) -> float | None:
+    """Bytes a second over the last WINDOW_S, since the last time that bytes went away; None before two looks."""
+    end = samples[-1]
+    bytes_there = last = _data(end.listing).present
+    begin: RowSample | None = None
+    for sample in reversed(samples[:-1]):
+        if end.at - sample.at > WINDOW_S:
+            break
+        present = _data(sample.listing).present
+        if sample.listing.problem or present > last:
+            break
+        begin, last = sample, present
+    if begin is None or end.at - begin.at < 0.5:
+        return None
+    return (bytes_there - last) / (end.at - begin.at)
+
+
+def _still_for(samples: Sequence[RowSample], now: float) -> float:
+    """Seconds for which neither bytes nor times of the shards have moved, as far back as the looks go."""
+    mark = _moving(samples[-1])
+    since = samples[-1].at
+    for sample in reversed(samples):
+        if _moving(sample) != mark:
+            break
+        since = sample.at
+    return max(0.0, now - since)
+
+
+def _moving(sample: RowSample) -> tuple[int, float | None]:
+    data = _data(sample.listing)
+    return data.present, data.newest
+
+
+def _without_manifest(
+    found: RowCopy, data: _Data, samples: Sequence[RowSample], now: float, old_copy: int | None
+) -> RowCopy:
+    missing = None if found.expected is None else max(0, found.expected - data.present)
+    beside = 0 if data.files else ROOM_BESIDE
+    if missing and found.free is not None and missing + beside > found.free:
+        words = f"no room: {_gib(missing + beside)} GiB needed, {_gib(found.free)} free"
+        return replace(
+            found, state=RowState.NO_ROOM, words=words, note=_first_delete(missing + beside, found, old_copy)
+        )
+    if not data.files:
+        return replace(found, state=RowState.WAITS, words=RowState.WAITS.value)
+    words = "copying, no manifest"
+    if (still := _still_for(samples, now)) >= QUIET_AFTER_S:
+        words += f"; no new byte for {int(still)}s"
+    left = missing / found.rate if missing and found.rate and found.rate > 0 else None
+    return replace(found, state=RowState.COPYING, words=words, left=left)
+
+
+def _first_delete(needed: int, found: RowCopy, old_copy: int | None) -> str:
+    if old_copy is None:
+        return ""
+    if found.free is None or found.free + old_copy < needed:
+        return f"also not after deleting the old copy ({_gib(old_copy)} GiB)"
+    return f"no room for two: delete the old copy ({_gib(old_copy)} GiB) at the stop, then build"
+
+
+def _with_manifest(
+    found: RowCopy,
+    manifest: RowManifest,
+    data: _Data,
+    samples: Sequence[RowSample],
+    written: float | None,
+    revision: str,
+    tp: int | None,
+) -> RowCopy:
+    behind = _behind(data, manifest, written)
+    if data.partial or (behind and _being_written(samples)):
+        of = f" of {manifest.revision[:8]}" if manifest.revision else ""
+        whole = found.present is not None and found.present >= manifest.bytes
+        return replace(
+            found,
+            state=RowState.COPYING,
+            words=f"copying over the old copy, its manifest{of} is still there",
+            # blocks that are overwritten are allocated already: how far it is cannot be seen
+            expected=None if whole else found.expected,
+            basis="" if whole else found.basis,
+        )
+    if behind:
+        return replace(found, state=RowState.OLD_MANIFEST, words=f"{behind}, rebuild", note=_replacing(found))
+    if words := _other_rank(found.rank, manifest, tp):
+        return replace(found, state=RowState.WRONG_RANK, words=f"{words}, rebuild", note=_replacing(found))
+    if revision and manifest.revision and not _same(revision, manifest.revision):
+        words = f"old revision {manifest.revision[:8]}, rebuild"
+        return replace(found, state=RowState.OLD_REVISION, words=words, note=_replacing(found))
+    if data.present < manifest.bytes:
+        return _with_holes(found, samples, manifest.bytes - data.present)
+    if not manifest.revision:
+        return replace(found, words="unknown: its manifest names no revision")
+    if not revision:
+        return replace(found, words=f"unknown: of {manifest.revision[:8]}, nobody says of which it should be")
+    return replace(found, state=RowState.READY, words=RowState.READY.value)
+
+
+def _with_holes(found: RowCopy, samples: Sequence[RowSample], missing: int) -> RowCopy:
+    if _grows(samples):
+        return replace(found, state=RowState.COPYING, words="copying, its manifest is there already")
+    fstype = samples[-1].listing.fstype
+    if fstype in _COMPRESSING:
+        words = (
+            f"unknown: {_amount(missing)} fewer allocated than its ranges take, which on {fstype} may be compression"
+        )
+        return replace(found, words=words)
+    words = f"holes: {_amount(missing)} of {_amount(found.expected or 0)} missing, rebuild"
+    return replace(found, state=RowState.HOLES, words=words, note=_replacing(found))
+
+
+def _behind(data: _Data, manifest: RowManifest, written: float | None) -> str:
+    """Words where the data is newer than its manifest; '' where it is not, or where nothing tells."""
+    if data.newest is None:
+        return ""
+    if written is not None and data.newest > written + MTIME_SLACK_S:
+        return RowState.OLD_MANIFEST.value
+    if manifest.created is not None and data.newest > manifest.created + CREATED_SLACK_S:
+        return f"{RowState.OLD_MANIFEST.value}: created before it"
+    return ""
+
+
+def _being_written(samples: Sequence[RowSample]) -> bool:
+    """Whether bytes or times of the shards moved within the window."""
+    recent = [sample for sample in samples if samples[-1].at - sample.at <= WINDOW_S]
+    return len({_moving(sample) for sample in recent}) > 1
+
+
+def _grows(samples: Sequence[RowSample]) -> bool:
+    rate = _rate(samples)
+    return rate is not None and rate > 0
+
+
+def _other_rank(rank: int, manifest: RowManifest, tp: int | None) -> str:
+    named = manifest.rank
+    if tp is not None and manifest.tp_size is not None and manifest.tp_size != tp:
+        return f"a slice for {manifest.tp_size} ranks, not {tp}"
+    if named is not None and named != rank:
+        return f"another rank's slice (rank {named})"
+    part = partition_of(manifest.ranges, tp, {}) if tp is not None else None
+    if part is not None and part[1] != rank:
+        return f"another rank's slice (the rows of rank {part[1]})"
+    return ""
+
+
+def _same(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
+
+
+def _replacing(found: RowCopy) -> str:
+    """What stands in the way of building it anew in its folder: the tool counts free bytes before it overwrites."""
+    if found.expected is None or found.free is None or found.free >= found.expected + ROOM_BESIDE:
+        return ""
+    return "no room for two: delete the old copy first"
+
+
+def _amount(size: int) -> str:
+    """`4.0 GiB`; what would round to nothing in smaller units."""
+    for unit, name in ((GIB, "GiB"), (1024**2, "MiB"), (1024, "KiB")):
+        if size >= unit / 10:
+            return f"{size / unit:.1f} {name}"
+    return f"{size} bytes"
+
+
+def _gib(size: int) -> str:
+    return f"{size / GIB:.1f}"
+
+
+def read_rows(
+    copies: Sequence[RowCopy],
+    *,
+    revision: str,
+    holder_rows: Sequence[RowRange] = (),
+    table_rows: Mapping[int, int] | None = None,
+    tp: int | None = None,
+    for_next: bool = False,
+) -> RowCopies:
+    """All ranks of a lane: the tiling of their ranges, and who does not fit to the others. Never raises."""
+    tiling = tile(copies, holder_rows, table_rows or {}, tp=tp)
+    wrong = blamed(tiling) if tiling.ok is False or len(set(tiling.families.values())) > 1 else {}
+    judged = [_judged(copy, wrong.get(copy.rank, "")) for copy in copies]
+    return RowCopies(revision, tuple(_estimated(copy, judged) for copy in judged), tiling, for_next)
+
+
+_MAY_BE_BLAMED = (RowState.READY, RowState.HOLES, RowState.UNKNOWN, RowState.OLD_REVISION)
+
+
+def _judged(copy: RowCopy, words: str) -> RowCopy:
+    if not words or copy.manifest is None or copy.state not in _MAY_BE_BLAMED:
+        return copy
+    if copy.state is RowState.OLD_REVISION:
+        note = f"{words}; {copy.note}" if copy.note else words
+        return replace(copy, note=note)
+    return replace(copy, state=RowState.WRONG_RANGES, words=f"other ranges: {words}, rebuild", note=_replacing(copy))
+
+
+def _estimated(copy: RowCopy, others: Sequence[RowCopy]) -> RowCopy:
+    """A copy of which nobody says how big it gets is about as big as the largest that has a manifest."""
+    begun = copy.state in (RowState.COPYING, RowState.WAITS) and copy.manifest is None
+    peers = [other for other in others if other.rank != copy.rank and other.manifest is not None]
+    if copy.expected is not None or not begun or not peers:
+        return copy
+    peer = max(peers, key=_size)
+    missing = max(0, _size(peer) - (copy.present or 0))
+    left = missing / copy.rate if missing and copy.rate and copy.rate > 0 else None
+    return replace(copy, expected=_size(peer), basis=f"rank {peer.rank}'s copy", left=left)
+
+
+def _size(copy: RowCopy) -> int:
+    return max(copy.present or 0, copy.manifest.bytes if copy.manifest else 0)
