@@ -70,7 +70,7 @@ class CheckpointRecipe(Strict):
     repo: str = ""
     """Folder as the ranks see it; may hold `{names}`. Relative: below the rank's home folder."""
     layout: Literal["hub", "folder"] = "hub"
-    """`hub`: a Hugging Face cache folder with blobs, snapshots and refs; `folder`: the files themselves (--local-dir)."""
+    """`hub`: a cache folder with blobs, snapshots and refs; `folder`: the files themselves (`--local-dir`)."""
     holder: str = ""
     """Number of the rank that holds it and exports it to the others; may hold `{names}`."""
     holder_repo: str = ""

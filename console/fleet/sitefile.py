@@ -98,7 +98,7 @@ def _bash(data: bytes) -> tuple[list[Assignment], list[str]]:
 
 
 def _docker(data: bytes) -> tuple[list[Assignment], list[str]]:
-    """As docker/cli reads an --env-file (pkg/kvfile): no quotes, no comments behind a value, `KEY` alone is inherited."""
+    """As docker/cli (pkg/kvfile) reads an --env-file: no quotes, no comments behind a value, `KEY` is inherited."""
     found: list[Assignment] = []
     warnings: list[str] = []
     for number, raw in enumerate(data.removeprefix(_BOM).split(b"\n"), 1):

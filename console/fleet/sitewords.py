@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 _BARE = re.compile(r"[^ \t\n;&|<>()'\"\\$`]+")
 _BLANKS = re.compile(r"(?:[ \t]|\\\n)+")
@@ -93,7 +94,7 @@ def _tilde_behind_quote(pieces: Sequence[Piece]) -> bool:
     """`"a:"~`: bash looks at the colon only where it is bare, but a false alarm here costs nothing."""
     return any(
         late.kind == "bare" and late.text.startswith("~") and early.text.endswith(":")
-        for early, late in zip(pieces, pieces[1:], strict=False)
+        for early, late in pairwise(pieces)
     )
 
 
