@@ -40,6 +40,12 @@ KINDS: Mapping[str, Kind] = {
             "[inspect=F] [list=F] [events=F] [version=F [client=F]] [error=F [status=F] [id=F] [group=F]]"
             " [models=F] [log=F] [now=F]",
         ),
+        Kind(
+            "watchdog",
+            "watchdog:watchdog",
+            "[log=F] [lock=F] [ps=F] [booted=F] [now=F] [recipe=NAME], or [is_active=F [code=F]] [unit=F] [pause=F]"
+            " [gaveup=F] [log=F]",
+        ),
     )
 }
 
