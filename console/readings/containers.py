@@ -14,7 +14,7 @@ from console.readings.exits import ContainerEvent, Exit, explain_exit, last_run,
 from console.readings.revision import Revision, mounted_revision
 from console.readings.throughput import EngineKind
 
-MAX_MOUNTS, MAX_ARGS, MAX_LABELS = 64, 512, 64
+MAX_MOUNTS, MAX_ARGS, MAX_LABELS, MAX_ENV = 64, 512, 64, 256
 """What is kept of one container; the rest is cut."""
 
 
@@ -86,6 +86,8 @@ class Container:
     """False where only a list row is known."""
     exit_unasked: bool | None = None
     """True: it ended and nobody had asked for that; False: somebody had; None: not on record, or it is up."""
+    env: tuple[tuple[str, str], ...] = ()
+    """Its environment as safe pairs, in the order of its configuration; values of secrets are `***`."""
 
     @property
     def up(self) -> bool:
@@ -155,6 +157,7 @@ def parse_inspect(raw: Mapping[str, Any], events: Iterable[ContainerEvent] = ())
         created_at=rfc3339(raw.get("Created")),
         engine=kind,
         error=sanitize.line(str(state_part.get("Error") or ""), 300),
+        env=parse_env(config.get("Env")),
     )
     return with_exit(container, events)
 
@@ -311,6 +314,16 @@ def parse_labels(labels: object) -> tuple[tuple[str, str], ...]:
         return ()
     pairs = list(labels.items())[:MAX_LABELS]
     return tuple((sanitize.word(str(key)), sanitize.line(str(value), 200)) for key, value in pairs)
+
+
+def parse_env(env: object) -> tuple[tuple[str, str], ...]:
+    """`Config.Env` (`NAME=value` texts) as safe pairs, secrets hidden, at most MAX_ENV of them."""
+    found = []
+    for item in env[:MAX_ENV] if isinstance(env, list) else ():
+        if isinstance(item, str):
+            name, _, value = item[: sanitize.LOOKED_AT].partition("=")
+            found.append((sanitize.word(name), sanitize.line(launch.without_secret(name, value), 1000)))
+    return tuple(found)
 
 
 def has_autoheal(labels: Sequence[tuple[str, str]]) -> bool:

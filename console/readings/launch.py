@@ -74,6 +74,27 @@ def without_secrets(argv: Sequence[str]) -> tuple[str, ...]:
     return tuple(shown)
 
 
+_SECRET_NAME = re.compile(
+    r"(?:^|_)[a-z0-9]*(?:keys?|tokens?|secrets?|passw(?:or)?ds?|passphrase|credentials?|authorization|auth)(?:_|$)",
+    re.IGNORECASE,
+)
+_TOKEN_COUNT = re.compile(r"_tokens$", re.IGNORECASE)
+_URL_PASSWORD = re.compile(r"(?<=://)[^/@\s:]{0,300}:[^/@\s]{1,1000}@")
+_FLAG_IN_VALUE = re.compile(r"(?<!\S)(--?(?:[a-z0-9]+[-_]){0,4}(?:key|password|passwd|secret|token))(?:=|\s+)\S+", re.I)
+
+
+def without_secret(name: str, value: str) -> str:
+    """The value of an environment variable, `***` where its name is that of a key, token, secret or password.
+
+    A number of tokens is none (`MAX_NUM_TOKENS=8192`). In other values the password of a URL and what follows
+    `--api-key` and its kind are hidden.
+    """
+    counts = _TOKEN_COUNT.search(name) and value.isascii() and value.isdigit()
+    if value and not counts and _SECRET_NAME.search(name.replace("-", "_")):
+        return "***"
+    return _FLAG_IN_VALUE.sub(r"\1 ***", _URL_PASSWORD.sub("***@", value))
+
+
 def engine_kind(image: str, argv: Sequence[str]) -> EngineKind:
     """A guess at the engine from the command, else from the image's name; UNKNOWN where neither names one."""
     command = " ".join(argv[:8]).lower()

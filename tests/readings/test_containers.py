@@ -295,3 +295,19 @@ def test_control_characters_never_reach_a_field(name: str, argument: str) -> Non
     raw = {"Id": "a", "Name": f"/{name}", "Args": [argument, "\x1b]52;c;x\x07--port"], "Config": {"Image": name}}
     found = parse_inspect(raw)
     assert "\x1b" not in repr((found.name, found.args, found.image))
+
+
+def test_the_environment_is_safe_bounded_and_without_secrets() -> None:
+    env = ["NCCL_IB_HCA=rocep1s0f0", "HF_TOKEN=hf_abc", "ODD=\x1b[31mred", "EMPTY=", "BARE", 7, "A=b=c"]
+    found = parse_inspect({"Id": "1", "Config": {"Env": env}})
+    assert found.env == (
+        ("NCCL_IB_HCA", "rocep1s0f0"),
+        ("HF_TOKEN", "***"),
+        ("ODD", "red"),
+        ("EMPTY", ""),
+        ("BARE", ""),
+        ("A", "b=c"),
+    )
+    assert len(parse_inspect({"Id": "1", "Config": {"Env": ["A=b"] * 999}}).env) == 256
+    assert parse_inspect({"Id": "1", "Config": {"Env": "A=b"}}).env == ()
+    assert parse_inspect({"Id": "1"}).env == ()

@@ -107,3 +107,35 @@ def test_any_command_line_is_read(argv: list[str]) -> None:
     assert all(0 < port < 65536 for port in launch.listen_ports(argv_words, kind))
     assert isinstance(launch.served_name(argv_words), str)
     assert len(launch.without_secrets(argv_words)) == len(argv_words)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("HF_TOKEN", "hf_abc", "***"),
+        ("HUGGING_FACE_HUB_TOKEN", "x", "***"),
+        ("OPENAI_API_KEY", "x", "***"),
+        ("ApiKey", "x", "***"),
+        ("AWS_SECRET_ACCESS_KEY", "x", "***"),
+        ("PGPASSWORD", "12345678", "***"),
+        ("db-passwd", "x", "***"),
+        ("REDIS_AUTH", "x", "***"),
+        ("HF_TOKEN", "12345", "***"),
+        ("HF_TOKEN", "", ""),
+        ("MAX_NUM_TOKENS", "8192", "8192"),
+        ("API_TOKENS", "a,b", "***"),
+        ("TOKENIZERS_PARALLELISM", "false", "false"),
+        ("NCCL_IB_HCA", "rocep1s0f0", "rocep1s0f0"),
+        ("KEYBOARD", "de", "de"),
+        ("HTTPS_PROXY", "http://ana:secret@proxy:3128/", "http://***@proxy:3128/"),
+        ("EXTRA_ARGS", "--tp 4 --api-key sk-1 --x", "--tp 4 --api-key *** --x"),
+        ("EXTRA_ARGS", "--admin_api_key=sk-1", "--admin_api_key ***"),
+    ],
+)
+def test_secrets_of_an_environment_are_hidden(name: str, value: str, shown: str) -> None:
+    assert launch.without_secret(name, value) == shown
+
+
+@given(st.text(max_size=200), st.text(max_size=2000))
+def test_any_variable_is_shown_or_hidden(name: str, value: str) -> None:
+    assert isinstance(launch.without_secret(name, value), str)
