@@ -1,274 +1,235 @@
 """What a host is asked to look at: folders, files, processes, units. Python 3.6 or newer, standard library only.
 
-The console runs it for its own machine; for a host it is sent in front of sampler_host.py. The answers are described in
-`console/readings/look.py`. Every path is read below LANESWAP_SAMPLER_ROOT; nothing is written, no shard is opened.
+The console runs it for its own machine; to a host it is sent as a part of the sampler's script (`sampler.py`). The
+answers are described in `console/readings/look.py`. Processes, and units with what the kernel holds of their memory.
 """
 
 # ruff: noqa: UP031 (percent formats as in sampler_host.py)
 import os
+import select
+import signal
+import time
 
-ROOT = os.environ.get("LANESWAP_SAMPLER_ROOT", "")
-MOST_FILE = 262144
-"""Bytes of one file that are read."""
-MOST_ANSWER = 196608
-"""Bytes of one answer."""
-MOST_LINKS = 40
-"""Links that are followed one after another; the kernel's own limit."""
+from console.reach.files_host import MOST_ANSWER, NAMES, ROOT, content, file, problem, sound, tree
+
 MOST_PROCESSES = 500
 MOST_COMMAND = 4096
-MOST_REF = 100
-MIB = 1048576
-NAMES = {9: "\\t", 10: "\\n", 13: "\\r", 92: "\\\\"}
-KINDS = {0o100000: "f", 0o040000: "d", 0o120000: "l"}
+TICKS = os.sysconf("SC_CLK_TCK")
+UNITS_LIMIT = 15.0
+"""Seconds for systemctl; its own limit for a bus that does not answer is 25."""
+PROPERTIES = (
+    "Id,LoadState,ActiveState,SubState,Result,MainPID,ExecMainCode,ExecMainStatus,StateChangeTimestamp,Description,"
+    "ControlGroup,MemoryMax,MemoryCurrent,MemoryPeak,NextElapseUSecRealtime"
+)
+V2_FILES = ("cgroup.controllers", "memory.max", "memory.current", "memory.peak", "memory.events")
+V1_FILES = ("memory.limit_in_bytes", "memory.usage_in_bytes", "memory.max_usage_in_bytes", "memory.oom_control")
 
 
-class Refused(Exception):
-    """It cannot be looked at; says why."""
-
-
-def problem(error: Exception) -> str:
-    """The answer that stands for an error."""
-    if isinstance(error, (FileNotFoundError, NotADirectoryError)):
-        return "missing"
-    if isinstance(error, PermissionError):
-        return "denied"
-    words = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return "error " + " ".join(words.split())
-
-
-def sound(text: str) -> str:
-    """Text that holds names as the system gave them, without bytes that are no UTF-8."""
-    return os.fsencode(text).decode("utf-8", "replace")
-
-
-def expand(path: str) -> str:
-    """The path with `~/` filled in; below ROOT the home folder is there too. Raises Refused."""
-    if path == "~" or path[:2] == "~/":
-        home = os.environ.get("HOME", "")
-        if not home:
-            raise Refused("HOME is not set there")
-        if ROOT and (home + "/").startswith(ROOT.rstrip("/") + "/"):
-            home = home[len(ROOT.rstrip("/")) :]
-        path = home + path[1:]
-    if path[:1] != "/" or "\0" in path:
-        raise Refused("not an absolute path: " + path)
-    return path
-
-
-def content(path: str, most: int) -> str:
-    """The beginning of a small file of the system. Raises OSError."""
-    fd = os.open(ROOT + path, os.O_RDONLY | os.O_NONBLOCK)
+def processes(parts: "list[str]", skip: "tuple[int, ...]" = ()) -> str:
+    """Rows of the processes whose command line holds a part, or whose number is N for `pid:N`; never this one."""
+    numbers = [part[4:] for part in parts if part[:4] == "pid:" and part[4:].isdigit()]
+    words = [os.fsencode(part) for part in parts if part and part[:4] != "pid:"]
+    hidden = set() if ROOT else set(map(str, (os.getpid(), *skip)))
+    rows = []
     try:
-        data = b""
-        while len(data) < most:
-            chunk = os.read(fd, most - len(data))
-            if not chunk:
-                break
-            data += chunk
-    finally:
-        os.close(fd)
-    return os.fsdecode(data)
-
-
-class Paths:
-    """Follows links by hand: below a ROOT an absolute one stays there. Remembers what it saw, for one answer."""
-
-    def __init__(self) -> None:
-        self.seen = {}  # type: dict[str, os.stat_result]
-        self.targets = {}  # type: dict[str, str]
-
-    def look(self, path: str) -> "os.stat_result":
-        """lstat, once."""
-        info = self.seen.get(path)
-        if info is None:
-            info = self.seen[path] = os.lstat(ROOT + path)
-            if info.st_mode & 0o170000 == 0o120000:
-                self.targets[path] = os.readlink(ROOT + path)
-        return info
-
-    def real(self, path: str, folder: str = "") -> str:
-        """A path without links, also from `folder`, which has none. Raises OSError where it leads nowhere."""
-        parts = path.split("/")[::-1]
-        done = "" if path[:1] == "/" else folder
-        hops = 0
-        while parts:
-            part = parts.pop()
-            if part in ("", "."):
-                continue
-            if part == "..":
-                done = done.rpartition("/")[0]
-                continue
-            step = done + "/" + part
-            self.look(step)
-            target = self.targets.get(step)
-            if target is None:
-                done = step
-                continue
-            hops += 1
-            if hops > MOST_LINKS:
-                raise FileNotFoundError(0, "links lead in a circle")
-            if target[:1] == "/":
-                done = ""
-            parts.extend(target.split("/")[::-1])
-        return done or "/"
-
-
-def kind_of(info: "os.stat_result") -> str:
-    """`f`, `d`, `l`, or `o` for anything else."""
-    return KINDS.get(info.st_mode & 0o170000, "o")
-
-
-class Tree:
-    """One listing, nearest folders first."""
-
-    def __init__(self, top: str, paths: Paths, depth: int, most: int) -> None:
-        self.top, self.paths, self.depth, self.most = top, paths, depth, most
-        self.inside = "/" if top == "/" else top + "/"
-        self.rows = []  # type: list[str]
-        self.size = 0
-        self.truncated = False
-
-    def walk(self) -> None:
-        """Raises OSError where the root itself cannot be read."""
-        folders = [(self.top, "", 1)]
-        for folder, prefix, level in folders:
-            try:
-                names = sorted(os.listdir(ROOT + folder))
-            except OSError as error:
-                if level == 1:
-                    raise
-                self.unread(prefix[:-1], error)
-                continue
-            for name in names:
-                if len(self.rows) >= self.most or self.size > MOST_ANSWER - 8192:
-                    self.truncated = True
-                    return
-                path = ("" if folder == "/" else folder) + "/" + name
-                try:
-                    row, is_folder = self.row(path, folder, prefix + name)
-                except FileNotFoundError:
-                    continue  # it went meanwhile
-                except OSError as error:
-                    self.unread(prefix + name, error)
-                    continue
-                self.add(row)
-                if is_folder and level < self.depth:
-                    folders.append((path, prefix + name + "/", level + 1))
-
-    def add(self, row: str) -> None:
-        """One more row."""
-        self.rows.append(row)
-        self.size += len(row) + 1
-
-    def unread(self, name: str, error: OSError) -> None:
-        """What is there and cannot be read is said, not left out."""
-        words = problem(error)
-        self.add("# unread\t%s\t%s" % (name.translate(NAMES), "no permission" if words == "denied" else words))
-
-    def row(self, path: str, folder: str, name: str) -> "tuple[str, bool]":
-        """One entry, and whether it is a folder. Raises OSError."""
-        info = self.paths.look(path)
-        kind = kind_of(info)
-        row = "%s\t%d\t%d\t%.3f\t%d\t%d\t%d\t%s" % (
-            kind, info.st_size, info.st_blocks * 512, info.st_mtime, info.st_dev, info.st_ino, info.st_nlink,
-            name.translate(NAMES),
-        )  # fmt: skip
-        if kind == "l":
-            row += self.led(self.paths.targets[path], folder)
-        elif kind == "f" and info.st_size <= MOST_REF and "refs" in name.split("/")[:-1]:
-            try:
-                row += "\t%s\t-\t-\t-\t-\t-" % content(path, MOST_REF).translate(NAMES)
-            except OSError:
-                return row, False
-        return row, kind == "d"
-
-    def led(self, target: str, folder: str) -> str:
-        """Where a link leads: the last six fields of its row."""
-        where, figures = "-", "-\t-\t-\t-"
-        try:
-            real = self.paths.real(target, "" if folder == "/" else folder)
-            info = self.paths.look(real)
-            figures = "%d\t%d\t%d\t%d" % (info.st_size, info.st_blocks * 512, info.st_dev, info.st_ino)
-            where = "in" if real.startswith(self.inside) else "out"
-            if kind_of(info) == "d":
-                where, figures = "dir", "-\t-\t%d\t%d" % (info.st_dev, info.st_ino)
-        except (FileNotFoundError, NotADirectoryError):
-            where = "gone"
-        except OSError:
-            where = "-"  # there may be something behind it
-        return "\t%s\t%s\t%s" % (target.translate(NAMES) or "-", where, figures)
-
-
-def mounted(path: str) -> str:
-    """` device=D fstype=T mount=PATH` of what holds a path, as mountinfo escapes them; '' if that is not known."""
-    try:
-        table = content("/proc/self/mountinfo", 1048576)
-    except OSError:
-        return ""
-    found, longest = "", -1
-    for line in table.splitlines():
-        before, _, after = line.partition(" - ")
-        left, right = before.split(" "), after.split(" ")
-        if len(left) < 5 or len(right) < 2:
-            continue
-        point = plain(left[4])
-        inside = path == point or path.startswith(point if point == "/" else point + "/")
-        if inside and len(point) >= longest:  # the later one lies on top
-            longest, found = len(point), " device=%s fstype=%s mount=%s" % (right[1], right[0], left[4])
-    return found
-
-
-def plain(text: str) -> str:
-    r"""A path of mountinfo without its escapes: `\040` is a blank."""
-    first, *others = text.split("\\")
-    return first + "".join(
-        chr(int(part[:3], 8)) + part[3:] if part[:3].isdigit() and "8" not in part[:3] and "9" not in part[:3]
-        else "\\" + part
-        for part in others
-    )  # fmt: skip
-
-
-def tree(root: str, depth: int, most: int) -> str:
-    """A folder's listing. Free bytes are rounded down to MiB: an idle folder's answer stays the same."""
-    paths = Paths()
-    try:
-        top = paths.real(expand(root))
-        if top != "/" and kind_of(paths.look(top)) != "d":
-            return "error not a folder"
-        room = os.statvfs(ROOT + top)
-        listing = Tree(top, paths, depth, most)
-        listing.walk()
-    except (OSError, Refused) as error:
-        return sound(problem(error))
-    first = "ok free=%d total=%d%s%s" % (
-        room.f_bavail * room.f_frsize // MIB * MIB, room.f_blocks * room.f_frsize, mounted(top),
-        " truncated=1" if listing.truncated else "",
-    )  # fmt: skip
-    return sound("\n".join([first, "# root\t" + top.translate(NAMES), *listing.rows]) + "\n")
-
-
-def file(path: str, where: str, most: int) -> str:
-    """The first or last bytes of a file. Raises nothing for a file that cannot be read."""
-    try:
-        real = Paths().real(expand(path))
-        fd = os.open(ROOT + real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-    except (OSError, Refused) as error:
-        return sound(problem(error))
-    try:
-        info = os.fstat(fd)
-        if kind_of(info) != "f":
-            return "error not a file"
-        most = min(most, MOST_FILE)
-        offset = max(0, info.st_size - most) if where == "last" else 0
-        data = b""
-        while len(data) < most:
-            chunk = os.pread(fd, most - len(data), offset + len(data))
-            if not chunk:
-                break
-            data += chunk
+        boot = booted()
+        known = [name for name in os.listdir(ROOT + "/proc") if name.isdigit()] if words else []
+        for pid in dict.fromkeys(numbers + sorted(known, key=int)):
+            command = command_of(pid)
+            if pid not in hidden and (pid in numbers or any(word in command for word in words)):
+                rows += process(pid, command, boot)
     except OSError as error:
         return sound(problem(error))
+    more = " truncated=1" if len(rows) > MOST_PROCESSES else ""
+    if words and not ROOT and hides_others():
+        more += " hidden=1"
+    first = "ok clock=%d boot=%d%s" % (TICKS, boot, more)
+    return sound("\n".join([first, *rows[:MOST_PROCESSES]]) + "\n")
+
+
+def booted() -> int:
+    """Unix seconds at which the host was started. Raises OSError."""
+    for row in content("/proc/stat", 1048576).splitlines():
+        if row[:6] == "btime ":
+            return int(row[6:])
+    raise OSError(0, "/proc/stat says no btime")
+
+
+def hides_others() -> bool:
+    """Whether /proc is mounted so that other users' processes are not to be seen (hidepid)."""
+    try:
+        content("/proc/1/cmdline", 1)
+    except OSError:
+        return True
+    return False
+
+
+def command_of(pid: str) -> bytes:
+    """The command line; nothing for a thread of the kernel, a zombie, and what is gone."""
+    try:
+        fd = os.open(ROOT + "/proc/" + pid + "/cmdline", os.O_RDONLY)
+    except OSError:
+        return b""
+    try:
+        return os.read(fd, MOST_COMMAND).rstrip(b"\0").replace(b"\0", b" ")
+    except OSError:
+        return b""
     finally:
         os.close(fd)
-    first = "ok size=%d mtime=%.3f inode=%d" % (info.st_size, info.st_mtime, info.st_ino)
-    return first + "\n" + data.decode("utf-8", "replace")
+
+
+def process(pid: str, command: bytes, boot: int) -> "list[str]":
+    """One row, or none if it is gone."""
+    folder = "/proc/" + pid
+    try:
+        before, _, after = content(folder + "/stat", MOST_COMMAND).rpartition(")")
+        fields = after.split()
+        uid = os.stat(ROOT + folder).st_uid
+        started = boot + int(fields[19]) / TICKS
+    except (OSError, IndexError, ValueError):
+        return []
+    if not command:
+        command = os.fsencode("[%s]%s" % (before.partition("(")[2], " <defunct>" if fields[0] == "Z" else ""))
+    done = {"rchar": "-", "wchar": "-"}
+    try:
+        done.update(row.split(": ", 1) for row in content(folder + "/io", MOST_COMMAND).splitlines())  # type: ignore[misc]
+    except (OSError, ValueError):
+        pass  # another user's
+    return ["%s\t%s\t%s\t%.2f\t%d\t%s\t%s\t%s" % (
+        pid, fields[1], fields[0], started, uid, done["rchar"], done["wchar"], os.fsdecode(command).translate(NAMES),
+    )]  # fmt: skip
+
+
+def units(manager: str, names: "list[str]") -> str:
+    """What `systemctl show` says of the units, and what their memory groups hold."""
+    path = program("systemctl")
+    if not path or not names:
+        return "error no systemctl" if names else "error no unit is named"
+    arguments = ["systemctl", "--no-pager", "show", "-p", PROPERTIES, "--", *names]
+    environment = dict(os.environ, LC_ALL="C", TZ="UTC", SYSTEMD_COLORS="0")
+    if manager == "user":
+        arguments.insert(1, "--user")
+        environment.setdefault("XDG_RUNTIME_DIR", "/run/user/%d" % os.getuid())
+    try:
+        code, out, err = run(path, arguments, environment, UNITS_LIMIT)
+    except OSError as error:
+        return sound(problem(error))
+    if code is None:
+        return "error systemctl has not answered for %d s" % UNITS_LIMIT
+    rows = ["ok code=%d" % code, *out.split("\n")]
+    name = group = ""
+    for row in [*out.split("\n"), ""]:
+        key, _, value = row.partition("=")
+        name, group = (value if key == "Id" else name), (value if key == "ControlGroup" else group)
+        if not row:
+            rows += memory_of(name, group)
+            name = group = ""
+    return sound("\n".join(rows + ["! " + row for row in err.strip().split("\n") if row]) + "\n")
+
+
+def memory_of(name: str, group: str) -> "list[str]":
+    """Rows `@UNIT/FILE=VALUE`; none for a unit without a group."""
+    if not name or not group.strip("/") or ".." in group.split("/"):
+        return []
+    version = "2" if os.access(ROOT + "/sys/fs/cgroup/cgroup.controllers", os.R_OK) else "1"
+    folder = "/sys/fs/cgroup" + ("" if version == "2" else "/memory") + group + "/"
+    rows = ["@%s/cgroup.version=%s" % (name, version)]
+    for file_name in V2_FILES if version == "2" else V1_FILES:
+        try:
+            text = content(folder + file_name, MOST_COMMAND).strip()
+        except OSError:
+            continue
+        rows.append("@%s/%s=%s" % (name, file_name, text.translate(NAMES)))
+    return rows
+
+
+def program(name: str) -> str:
+    """Where it is on PATH; below a ROOT only what is there as well. Empty if it is not."""
+    for folder in [*os.environ.get("PATH", "").split(os.pathsep), "/usr/bin", "/bin"]:
+        path = os.path.join(folder or ".", name)
+        if path.startswith(ROOT) and os.access(path, os.X_OK) and not os.path.isdir(path):
+            return path
+    return ""
+
+
+def run(
+    path: str, arguments: "list[str]", environment: "dict[str, str]", limit: float
+) -> "tuple[int | None, str, str]":
+    """Exit code and both outputs; no code if it had to be ended after `limit` seconds. Raises OSError."""
+    end = time.monotonic() + limit
+    (out, out_end), (err, err_end) = os.pipe(), os.pipe()
+    texts = {out: b"", err: b""}
+    pid = 0
+    try:
+        pid = spawn(path, arguments, environment, out_end, err_end)
+        os.close(out_end)
+        os.close(err_end)
+        waiting = select.poll()  # select cannot watch the numbers of a process with many files
+        for fd in texts:
+            waiting.register(fd, select.POLLIN)
+        opened = len(texts)
+        while opened:
+            ready = waiting.poll(max(0.0, end - time.monotonic()) * 1000)
+            if not ready:
+                return None, "", ""
+            for fd, _ in ready:
+                chunk = os.read(fd, 65536)
+                texts[fd] = (texts[fd] + chunk)[:MOST_ANSWER]
+                if not chunk:
+                    waiting.unregister(fd)
+                    opened -= 1
+        status = os.waitpid(pid, 0)[1]
+        pid = 0
+        code = 128 + (status & 127) if status & 127 else status >> 8
+        return code, os.fsdecode(texts[out]), os.fsdecode(texts[err])
+    finally:
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        os.close(out)
+        os.close(err)
+
+
+def spawn(path: str, arguments: "list[str]", environment: "dict[str, str]", out: int, err: int) -> int:
+    """Start a program, in a way that is safe beside threads where python is new enough. Raises OSError."""
+    if hasattr(os, "posix_spawn"):
+        actions = [
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, out, 1),
+            (os.POSIX_SPAWN_DUP2, err, 2),
+        ]
+        return os.posix_spawn(path, arguments, environment, file_actions=actions, setsigdef=[signal.SIGPIPE])
+    pid = os.fork()
+    if pid == 0:
+        try:
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(out, 1)
+            os.dup2(err, 2)
+            os.execve(path, arguments, environment)  # noqa: S606
+        finally:
+            os._exit(127)
+    return pid
+
+
+def answer(kind: str, arguments: "list[str]", skip: "tuple[int, ...]" = ()) -> str:
+    """The answer to one look. Never raises for what it finds."""
+    try:
+        if kind == "tree":
+            root, depth, most = arguments
+            text = tree(root, int(depth), int(most))
+        elif kind == "file":
+            path, where, count = arguments
+            text = file(path, where, int(count))
+        elif kind == "processes":
+            text = processes(arguments, skip)
+        elif kind == "units":
+            text = units(arguments[0], arguments[1:])
+        else:
+            text = "error cannot look at " + kind
+    except (ValueError, IndexError):
+        text = "error cannot look at %s of %s" % (kind, " ".join(arguments))
+    size = len(text.encode("utf-8", "replace"))
+    if size > MOST_ANSWER:
+        return "error the answer has %d KiB, more than %d" % (size >> 10, MOST_ANSWER >> 10)
+    return text

@@ -23,7 +23,8 @@ class LookKind(StrEnum):
     """`PATH first|last BYTES`: status line `ok size=S mtime=UNIX inode=I`, then the first or last BYTES of the file."""
     TREE = "tree"
     """`ROOT DEPTH MOST`: status line `ok free=BYTES total=BYTES device=D fstype=T mount=PATH`, then a listing
-    (`console/readings/listing.py`) of at most MOST entries, DEPTH levels deep."""
+    (`console/readings/listing.py`) of at most MOST entries, DEPTH levels deep; `truncated=1` where there are more. Free
+    bytes are rounded down to MiB; names of the status line are escaped as in mountinfo (a blank is `\\040`)."""
     PROCESSES = "processes"
     """`PART...`: status line `ok clock=TICKS boot=UNIX`, then a row for each process whose command line holds one of
     the parts, or whose number is N where a part is `pid:N` (`console/readings/processes.py`)."""

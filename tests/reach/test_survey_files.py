@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from console.reach import survey_host
+from console.reach import files_host
 from console.readings.listing import Entry, Leads, Listing, parse_listing
 from console.readings.look import Status, parse_answer
 
@@ -21,12 +20,12 @@ def below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder that stands for the root of a host."""
     root = tmp_path / "root"
     root.mkdir()
-    monkeypatch.setattr(survey_host, "ROOT", str(root))
+    monkeypatch.setattr(files_host, "ROOT", str(root))
     yield root
 
 
 def listed(root: str, depth: int = 6, most: int = 1000) -> Listing:
-    return parse_listing(survey_host.tree(root, depth, most))
+    return parse_listing(files_host.tree(root, depth, most))
 
 
 def entries(listing: Listing) -> dict[str, Entry]:
@@ -125,7 +124,7 @@ def test_circles_of_links_end(tmp_path: Path) -> None:
     (tmp_path / "self").symlink_to("self/self")
     (tmp_path / "deep").symlink_to("/".join(["a"] * 500))
     assert {entry.leads for entry in listed(str(tmp_path)).entries} == {Leads.NOWHERE}
-    assert survey_host.tree(str(tmp_path / "a"), 1, 10) == "missing"
+    assert files_host.tree(str(tmp_path / "a"), 1, 10) == "missing"
 
 
 def test_bounds_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,8 +135,8 @@ def test_bounds_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert (len(short.entries), short.truncated) == (25, True)
     flat = listed(str(tmp_path), depth=1)
     assert (len(flat.entries), flat.truncated) == (20, False)
-    monkeypatch.setattr(survey_host, "MOST_ANSWER", 8192 + 1000)
-    cut = survey_host.tree(str(tmp_path), 6, 1000)
+    monkeypatch.setattr(files_host, "MOST_ANSWER", 8192 + 1000)
+    cut = files_host.tree(str(tmp_path), 6, 1000)
     assert len(cut) < 1500
     assert parse_listing(cut).truncated
 
@@ -184,7 +183,7 @@ def test_the_home_folder_is_below_the_root(below: Path, monkeypatch: pytest.Monk
         monkeypatch.setenv("HOME", home)
         assert [entry.path for entry in listed("~/").entries] == ["x"]
         assert listed("~").root == "/home/ops"
-        assert survey_host.file("~/x", "first", 10).endswith("\nx")
+        assert files_host.file("~/x", "first", 10).endswith("\nx")
     monkeypatch.setenv("HOME", f"{below}-2/home")
     assert listed("~").problem == "missing", "another folder with the same beginning is none of it"
 
@@ -212,27 +211,27 @@ def test_odd_names_are_one_row_each_and_no_other_files_name(tmp_path: Path) -> N
 def test_ends_of_a_file(tmp_path: Path) -> None:
     log = tmp_path / "watchdog.log"
     log.write_bytes(b"one\ntwo\n\xff\x00three\n")
-    first, last = survey_host.file(str(log), "first", 5), parse_answer(survey_host.file(str(log), "last", 8))
+    first, last = files_host.file(str(log), "first", 5), parse_answer(files_host.file(str(log), "last", 8))
     assert parse_answer(first).body == "one\nt"
     assert last.body == "\ufffd\x00three\n"[-8:]
     assert last.status is Status.OK
     info = log.stat()
     assert last.values == {"size": "16", "mtime": f"{info.st_mtime:.3f}", "inode": str(info.st_ino)}
-    assert parse_answer(survey_host.file(str(log), "last", 1 << 30)).body == "one\ntwo\n\ufffd\x00three\n"
+    assert parse_answer(files_host.file(str(log), "last", 1 << 30)).body == "one\ntwo\n\ufffd\x00three\n"
     log.write_bytes(b"z" * (1 << 20))
-    assert len(parse_answer(survey_host.file(str(log), "last", 1 << 30)).body) == 256 << 10, "bounded"
+    assert len(parse_answer(files_host.file(str(log), "last", 1 << 30)).body) == 256 << 10, "bounded"
 
 
 def test_files_without_a_size_are_read() -> None:
-    assert parse_answer(survey_host.file("/proc/uptime", "first", 100)).body.count(".") == 2
+    assert parse_answer(files_host.file("/proc/uptime", "first", 100)).body.count(".") == 2
 
 
 def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert survey_host.file(str(tmp_path / "pipe"), "first", 10) == "error not a file"
-    assert survey_host.file(str(tmp_path), "first", 10) == "error not a file"
-    assert survey_host.file(str(tmp_path / "none"), "first", 10) == "missing"
-    assert survey_host.file("none", "first", 10) == "error not an absolute path: none"
+    assert files_host.file(str(tmp_path / "pipe"), "first", 10) == "error not a file"
+    assert files_host.file(str(tmp_path), "first", 10) == "error not a file"
+    assert files_host.file(str(tmp_path / "none"), "first", 10) == "missing"
+    assert files_host.file("none", "first", 10) == "error not an absolute path: none"
 
 
 def test_a_shard_is_never_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,9 +241,3 @@ def test_a_shard_is_never_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(os, "open", lambda path, *more: opened.append(path) or real_open(path, *more))
     listed(str(repo))
     assert opened == [f"{repo}/refs/main", "/proc/self/mountinfo"]
-
-
-def test_it_is_python_3_6() -> None:
-    assert survey_host.__file__ is not None
-    source = Path(survey_host.__file__).read_text()
-    ast.parse(source, feature_version=(3, 6))

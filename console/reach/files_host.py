@@ -1,0 +1,271 @@
+"""Folders and files of a host; see survey_host.py. Python 3.6 or newer, standard library only.
+
+Every path is read below LANESWAP_SAMPLER_ROOT, links too. Nothing is written; of a folder only refs are opened.
+"""
+
+# ruff: noqa: UP031 (percent formats as in sampler_host.py)
+import os
+
+ROOT = os.environ.get("LANESWAP_SAMPLER_ROOT", "")
+MOST_FILE = 262144
+"""Bytes of one file that are read."""
+MOST_ANSWER = 196608
+"""Bytes of one answer."""
+MOST_LINKS = 40
+"""Links that are followed one after another; the kernel's own limit."""
+MOST_REF = 100
+MIB = 1048576
+NAMES = {9: "\\t", 10: "\\n", 13: "\\r", 92: "\\\\"}
+KINDS = {0o100000: "f", 0o040000: "d", 0o120000: "l"}
+
+
+class Refused(Exception):
+    """It cannot be looked at; says why."""
+
+
+def problem(error: Exception) -> str:
+    """The answer that stands for an error."""
+    if isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        return "missing"
+    if isinstance(error, PermissionError):
+        return "denied"
+    words = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return "error " + " ".join(words.split())
+
+
+def sound(text: str) -> str:
+    """Text that holds names as the system gave them, without bytes that are no UTF-8."""
+    return os.fsencode(text).decode("utf-8", "replace")
+
+
+def expand(path: str) -> str:
+    """The path with `~/` filled in; below ROOT the home folder is there too. Raises Refused."""
+    if path == "~" or path[:2] == "~/":
+        home = os.environ.get("HOME", "")
+        if not home:
+            raise Refused("HOME is not set there")
+        if ROOT and (home + "/").startswith(ROOT.rstrip("/") + "/"):
+            home = home[len(ROOT.rstrip("/")) :]
+        path = home + path[1:]
+    if path[:1] != "/" or "\0" in path:
+        raise Refused("not an absolute path: " + path)
+    return path
+
+
+def content(path: str, most: int) -> str:
+    """The beginning of a small file of the system. Raises OSError."""
+    fd = os.open(ROOT + path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        data = b""
+        while len(data) < most:
+            chunk = os.read(fd, most - len(data))
+            if not chunk:
+                break
+            data += chunk
+    finally:
+        os.close(fd)
+    return os.fsdecode(data)
+
+
+class Paths:
+    """Follows links by hand: below a ROOT an absolute one stays there. Remembers what it saw, for one answer."""
+
+    def __init__(self) -> None:
+        self.seen = {}  # type: dict[str, os.stat_result]
+        self.targets = {}  # type: dict[str, str]
+
+    def look(self, path: str) -> "os.stat_result":
+        """lstat, once."""
+        info = self.seen.get(path)
+        if info is None:
+            info = self.seen[path] = os.lstat(ROOT + path)
+            if info.st_mode & 0o170000 == 0o120000:
+                self.targets[path] = os.readlink(ROOT + path)
+        return info
+
+    def real(self, path: str, folder: str = "") -> str:
+        """A path without links, also from `folder`, which has none. Raises OSError where it leads nowhere."""
+        parts = path.split("/")[::-1]
+        done = "" if path[:1] == "/" else folder
+        hops = 0
+        while parts:
+            part = parts.pop()
+            if part in ("", "."):
+                continue
+            if part == "..":
+                done = done.rpartition("/")[0]
+                continue
+            step = done + "/" + part
+            self.look(step)
+            target = self.targets.get(step)
+            if target is None:
+                done = step
+                continue
+            hops += 1
+            if hops > MOST_LINKS:
+                raise FileNotFoundError(0, "links lead in a circle")
+            if target[:1] == "/":
+                done = ""
+            parts.extend(target.split("/")[::-1])
+        return done or "/"
+
+
+def kind_of(info: "os.stat_result") -> str:
+    """`f`, `d`, `l`, or `o` for anything else."""
+    return KINDS.get(info.st_mode & 0o170000, "o")
+
+
+class Tree:
+    """One listing, nearest folders first."""
+
+    def __init__(self, top: str, paths: Paths, depth: int, most: int) -> None:
+        self.top, self.paths, self.depth, self.most = top, paths, depth, most
+        self.inside = "/" if top == "/" else top + "/"
+        self.rows = []  # type: list[str]
+        self.size = 0
+        self.truncated = False
+
+    def walk(self) -> None:
+        """Raises OSError where the root itself cannot be read."""
+        folders = [(self.top, "", 1)]
+        for folder, prefix, level in folders:
+            try:
+                names = sorted(os.listdir(ROOT + folder))
+            except OSError as error:
+                if level == 1:
+                    raise
+                self.unread(prefix[:-1], error)
+                continue
+            for name in names:
+                if len(self.rows) >= self.most or self.size > MOST_ANSWER - 8192:
+                    self.truncated = True
+                    return
+                path = ("" if folder == "/" else folder) + "/" + name
+                try:
+                    row, is_folder = self.row(path, folder, prefix + name)
+                except FileNotFoundError:
+                    continue  # it went meanwhile
+                except OSError as error:
+                    self.unread(prefix + name, error)
+                    continue
+                self.add(row)
+                if is_folder and level < self.depth:
+                    folders.append((path, prefix + name + "/", level + 1))
+
+    def add(self, row: str) -> None:
+        """One more row."""
+        self.rows.append(row)
+        self.size += len(row) + 1
+
+    def unread(self, name: str, error: OSError) -> None:
+        """What is there and cannot be read is said, not left out."""
+        words = problem(error)
+        self.add("# unread\t%s\t%s" % (name.translate(NAMES), "no permission" if words == "denied" else words))
+
+    def row(self, path: str, folder: str, name: str) -> "tuple[str, bool]":
+        """One entry, and whether it is a folder. Raises OSError."""
+        info = self.paths.look(path)
+        kind = kind_of(info)
+        row = "%s\t%d\t%d\t%.3f\t%d\t%d\t%d\t%s" % (
+            kind, info.st_size, info.st_blocks * 512, info.st_mtime, info.st_dev, info.st_ino, info.st_nlink,
+            name.translate(NAMES),
+        )  # fmt: skip
+        if kind == "l":
+            row += self.led(self.paths.targets[path], folder)
+        elif kind == "f" and info.st_size <= MOST_REF and "refs" in name.split("/")[:-1]:
+            try:
+                row += "\t%s\t-\t-\t-\t-\t-" % content(path, MOST_REF).translate(NAMES)
+            except OSError:
+                return row, False
+        return row, kind == "d"
+
+    def led(self, target: str, folder: str) -> str:
+        """Where a link leads: the last six fields of its row."""
+        where, figures = "-", "-\t-\t-\t-"
+        try:
+            real = self.paths.real(target, "" if folder == "/" else folder)
+            info = self.paths.look(real)
+            figures = "%d\t%d\t%d\t%d" % (info.st_size, info.st_blocks * 512, info.st_dev, info.st_ino)
+            where = "in" if real.startswith(self.inside) else "out"
+            if kind_of(info) == "d":
+                where, figures = "dir", "-\t-\t%d\t%d" % (info.st_dev, info.st_ino)
+        except (FileNotFoundError, NotADirectoryError):
+            where = "gone"
+        except OSError:
+            where = "-"  # there may be something behind it
+        return "\t%s\t%s\t%s" % (target.translate(NAMES) or "-", where, figures)
+
+
+def mounted(path: str) -> str:
+    """` device=D fstype=T mount=PATH` of what holds a path, as mountinfo escapes them; '' if that is not known."""
+    try:
+        table = content("/proc/self/mountinfo", 1048576)
+    except OSError:
+        return ""
+    found, longest = "", -1
+    for line in table.splitlines():
+        before, _, after = line.partition(" - ")
+        left, right = before.split(" "), after.split(" ")
+        if len(left) < 5 or len(right) < 2:
+            continue
+        point = plain(left[4])
+        inside = path == point or path.startswith(point if point == "/" else point + "/")
+        if inside and len(point) >= longest:  # the later one lies on top
+            longest, found = len(point), " device=%s fstype=%s mount=%s" % (right[1], right[0], left[4])
+    return found
+
+
+def plain(text: str) -> str:
+    r"""A path of mountinfo without its escapes: `\040` is a blank."""
+    first, *others = text.split("\\")
+    return first + "".join(
+        chr(int(part[:3], 8)) + part[3:] if part[:3].isdigit() and "8" not in part[:3] and "9" not in part[:3]
+        else "\\" + part
+        for part in others
+    )  # fmt: skip
+
+
+def tree(root: str, depth: int, most: int) -> str:
+    """A folder's listing. Free bytes are rounded down to MiB: an idle folder's answer stays the same."""
+    paths = Paths()
+    try:
+        top = paths.real(expand(root))
+        if top != "/" and kind_of(paths.look(top)) != "d":
+            return "error not a folder"
+        room = os.statvfs(ROOT + top)
+        listing = Tree(top, paths, depth, most)
+        listing.walk()
+    except (OSError, Refused) as error:
+        return sound(problem(error))
+    first = "ok free=%d total=%d%s%s" % (
+        room.f_bavail * room.f_frsize // MIB * MIB, room.f_blocks * room.f_frsize, mounted(top),
+        " truncated=1" if listing.truncated else "",
+    )  # fmt: skip
+    return sound("\n".join([first, "# root\t" + top.translate(NAMES), *listing.rows]) + "\n")
+
+
+def file(path: str, where: str, most: int) -> str:
+    """The first or last bytes of a file. Raises nothing for a file that cannot be read."""
+    try:
+        real = Paths().real(expand(path))
+        fd = os.open(ROOT + real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except (OSError, Refused) as error:
+        return sound(problem(error))
+    try:
+        info = os.fstat(fd)
+        if kind_of(info) != "f":
+            return "error not a file"
+        most = min(most, MOST_FILE)
+        offset = max(0, info.st_size - most) if where == "last" else 0
+        data = b""
+        while len(data) < most:
+            chunk = os.pread(fd, most - len(data), offset + len(data))
+            if not chunk:
+                break
+            data += chunk
+    except OSError as error:
+        return sound(problem(error))
+    finally:
+        os.close(fd)
+    first = "ok size=%d mtime=%.3f inode=%d" % (info.st_size, info.st_mtime, info.st_ino)
+    return first + "\n" + data.decode("utf-8", "replace")
