@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from console.fleet.recipe_boot import BootRecipe
 from console.fleet.recipe_watchdog import WatchdogRecipe
 from console.fleet.sitetypes import SiteKind
 from console.fleet.tomlfile import Strict
@@ -131,6 +132,8 @@ class Recipe(Strict):
     """Its Engram row copies; left out: none."""
     watchdog: WatchdogRecipe | None = None
     """Its watchdog; left out: none, restart policies are all there is."""
+    boot: BootRecipe = BootRecipe()
+    """What the log of its starts always shows, and how they fail."""
 
     @model_validator(mode="after")
     def _filled_by_something(self) -> Recipe:

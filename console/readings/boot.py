@@ -1,4 +1,6 @@
-"""How far an engine's start has come, from the tail of its log. Pure.
+"""What an engine's start is, as far as its log tells, and the newest shard bar of a log's tail. Pure.
+
+`boot_reader` reads it line by line, `boot_progress` holds it against earlier ones.
 
 Lines of vLLM ("Loading safetensors checkpoint shards:  65% Completed | 31/48 [") and SGLang ("Multi-thread loading
 shards:  77% Completed | 37/48 [").
@@ -39,7 +41,9 @@ class Phase:
     ended: float | None
     """None while it runs."""
     detail: str = ""
-    """`37 of 48`, `hit, 189 configs`, `2 999 808 tokens`; safe text."""
+    """`48 of 48`, `hit, 189 configs`, `2 999 808 tokens`; safe text."""
+    seconds: float | None = None
+    """How long it took, or has taken until the newest line; known also where a log names no year, and so no time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +78,20 @@ class Boot:
     kv_tokens: int | None = None
     """Tokens granted."""
     autotune: str = ""
-    """`hit`, `missed`, `running` or ''."""
+    """`hit`: from the cache; `missed`: tuning anew, or did, for over a minute; `running`; `done`: over within a minute,
+    and nothing says whether it came from the cache; '': the log shows none."""
     failure: BootFailure | None = None
     missing: tuple[str, ...] = ()
     """What this recipe's boots always show at this point, and this one did not."""
     newest: float | None = None
     """Unix seconds of the newest stamped line: silence since then."""
     lines: int = 0
+    warnings: tuple[str, ...] = ()
+    """What went wrong without ending it, in the operator's words."""
+    seconds: float | None = None
+    """From the first to the newest stamped line; known also where a log names no year."""
+    ended: bool = False
+    """The process is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +108,8 @@ class BootRecord:
     revision: str = ""
     free_at_start: int | None = None
     """Lowest MemFree of the ranks when it began, bytes."""
+    autotune: str = ""
+    """As in `Boot`: one that tuned anew says nothing about the others' time."""
 
 
 @dataclass(frozen=True, slots=True)
