@@ -41,6 +41,18 @@ KINDS: Mapping[str, Kind] = {
             " [models=F] [log=F] [now=F]",
         ),
         Kind(
+            "snapshot",
+            "checkpoint_files:snapshot",
+            "DIR-OR-LISTING [expected=F] [pin=REV] [upstream=JSON] [serving=REV], or holder=DIR mount=DIR",
+        ),
+        Kind(
+            "download",
+            "downloads:download",
+            "0=DIR-OR-LISTING@0 1=LISTING@60 [expected=F | expected_bytes=F] [unit=SHOW] [cgroup=DIR] [processes=PS]"
+            " [env=F] [stdout=F] [pin=REV] [serving=REV] [upstream=JSON]",
+        ),
+        Kind("processes", "checkpoint_files:processes", "PS [repo=ORG/NAME]"),
+        Kind(
             "watchdog",
             "watchdog:watchdog",
             "[log=F] [lock=F] [ps=F] [booted=F] [now=F] [recipe=NAME], or [is_active=F [code=F]] [unit=F] [pause=F]"

@@ -22,7 +22,7 @@ from console.readings.expected import Expected as Expected
 from console.readings.expected import parse_expected as parse_expected
 from console.readings.expected import parse_main as parse_main
 from console.readings.hubcache import HubRepo, Partial
-from console.readings.units import Unit, UnitMemory
+from console.readings.units import Unit, UnitMemory, Units
 
 RUNNING_S = 20.0
 """Seconds since the last new byte up to which a download is RUNNING."""
@@ -110,13 +110,13 @@ def _facts(
     newest = samples[-1]
     points = tuple(_point(item, revision, expected, unit, model) for item in samples)
     live = tuple(item for item in newest.repo.partials if not item.orphan)
-    taken = newest.repo.taken
+    taken = newest.wall if newest.wall is not None else newest.repo.taken
     written = [taken - item.mtime for item in live if item.mtime is not None and taken is not None]
     memory = _memory(newest, unit)
     kills = [
         item.oom_kills for sample in samples[:-1] if (item := _memory(sample, unit)) and item.oom_kills is not None
     ]
-    found = newest.units.unit(unit) if newest.units and unit else None
+    found = unit_named(newest.units, unit)
     end, words = unit_end(found, memory, min(kills) if kills else None)
     return _Facts(
         repo=newest.repo,
@@ -139,8 +139,19 @@ def _downloaders(sample: DownloadSample, model: str) -> tuple[Downloader, ...] |
     return read_leftovers(sample.processes).of(model, sample.repo.root.rstrip("/"))
 
 
+def unit_named(units: Units | None, name: str) -> Unit | None:
+    """The unit of that name, with or without what kind of unit it is."""
+    if units is None or not name:
+        return None
+    names = (name, f"{name}.service", f"{name}.scope")
+    return next((item for item in units.items if item.name in names and item.load != "not-found"), None)
+
+
 def _memory(sample: DownloadSample, unit: str) -> UnitMemory | None:
-    return next((memory for name, memory in sample.units.memory if name == unit), None) if sample.units else None
+    found = unit_named(sample.units, unit)
+    if sample.units is None or found is None:
+        return None
+    return next((memory for name, memory in sample.units.memory if name == found.name), None)
 
 
 def _point(sample: DownloadSample, revision: str, expected: Expected | None, unit: str, model: str) -> Point:

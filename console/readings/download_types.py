@@ -41,6 +41,8 @@ class DownloadSample:
     processes: Sequence[Process] | None = None
     """None where they were not read."""
     units: Units | None = None
+    wall: float | None = None
+    """Unix seconds by the host's clock; the listing's own time if left out."""
     received: int | None = None
     """Bytes that the host's interfaces received so far (`download_pace.parse_received`)."""
 

@@ -144,12 +144,53 @@ def _is_loop(process: Process) -> bool:
     return name == "watch" or (name == "tail" and any(item.startswith(("-f", "-F", "--follow")) for item in words))
 
 
+def before_starting(found: Leftovers, repo: str, folder: str = "") -> list[str]:
+    """Why not to start another download of a repository now; empty where nothing is in its way."""
+    running = found.of(repo, folder)
+    warnings = download_warnings(running, repo or folder)
+    if len(running) == 1:
+        warnings.append(f"a download of {repo or folder} runs already (pid {running[0].pid})")
+    if found.loops:
+        pids = ", ".join(str(item.pid) for item in found.loops[:8])
+        warnings.append(f"{len(found.loops)} poll loops were left behind by dropped connections (pid {pids})")
+    return warnings
+
+
 def download_warnings(found: Sequence[Downloader], repo: str) -> list[str]:
     """What to know about running downloads of one repository before another one is started."""
     pids = ", ".join(str(item.pid) for item in found[:8])
     if len(found) > 1:
         return [f"{len(found)} downloads run for {repo} (pid {pids}): each fetches the same files; keep one"]
     return []
+
+
+_BAR = re.compile(
+    r"(?P<label>.{0,400}?):?[ \t]+(?:[0-9]{1,3}%\|.{0,400}?\|[ \t]*)?"
+    r"(?P<done>[0-9][0-9.]{0,11}[kMGTP]?)(?:B?/(?P<of>[0-9][0-9.]{0,11}[kMGTP]?))?B?[ \t]*\[[^\]]{0,80}B/s"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """The last bar of bytes that a downloader drew. It is text, never a measure of progress: see `total_incomplete`."""
+
+    label: str
+    done: str
+    """`335M`, as it stands there."""
+    of: str
+    """`39.7G`; '' where the bar has no total."""
+    total_incomplete: bool
+    """The bar itself says that its total still grows: no share can be told from it."""
+
+
+def last_bar(text: str) -> Bar | None:
+    """The newest tqdm bar of bytes in a downloader's output; None without one. Never raises."""
+    for part in reversed(re.split(r"[\r\n]", text[-65_536:])):
+        match = _BAR.match(part[:1200])
+        if match:
+            label = line(match["label"], 200).strip(" :")
+            return Bar(label, match["done"], match["of"] or "", "incomplete total" in label)
+    return None
 
 
 class End(StrEnum):
@@ -177,7 +218,8 @@ def unit_end(unit: Unit | None, memory: UnitMemory | None, kills_before: int | N
     kills = memory.oom_kills if memory else None
     if kills and kills_before is not None and kills > kills_before:
         return End.CAP, f"the kernel killed {kills - kills_before} of {unit.name} at its memory cap{at}{again}"
-    if unit.result == "signal" and memory and cap and memory.peak is not None and memory.peak >= 0.98 * cap:
+    killed = unit.result == "signal" and unit.main_status in (None, 9)
+    if killed and memory and cap and memory.peak is not None and memory.peak >= 0.98 * cap:
         return End.CAP, f"{unit.name} was killed at its memory cap{at} (likely: its peak reached the cap){again}"
     if unit.active == "failed" or unit.result not in ("success", ""):
         return End.FAILED, f"{unit.name}: {unit.result or 'failed'}{again}"

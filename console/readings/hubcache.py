@@ -147,6 +147,25 @@ def read_repo(listing: Listing, repo: str = "") -> HubRepo:
     )
 
 
+def at_home(listing: Listing) -> tuple[Listing, str]:
+    """A moved or copied folder as it reads where its absolute links say that it lies, and that path ('' without any).
+
+    An absolute link that leads nowhere, but names the folder itself and a file that is in it, leads to that file.
+    """
+    name = f"/{basename(listing.root.rstrip('/'))}/"
+    files = {item.path: item for item in listing.entries if item.kind == "f"}
+    home = ""
+    entries = []
+    for item in listing.entries:
+        before, found, path = item.target.partition(name)
+        blob = files.get(path) if found and item.leads is Leads.NOWHERE and before.startswith("/") else None
+        if blob is not None:
+            home = f"{before}{name.rstrip('/')}"
+            item = replace(item, leads=Leads.INSIDE, apparent=blob.apparent, allocated=blob.allocated, inode=blob.inode)
+        entries.append(item)
+    return replace(listing, entries=tuple(entries)), home
+
+
 def _scope(listing: Listing, repo: str) -> tuple[str, Sequence[Entry], str]:
     """Root, entries and problem of the one repository that is meant."""
     if listing.problem:
