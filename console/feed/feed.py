@@ -6,6 +6,7 @@ import asyncio
 import time
 from bisect import insort
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 from console.alarms import Alarm, alarms
@@ -15,6 +16,7 @@ from console.feed.host import HostFeed
 from console.feed.lane import LaneFeed
 from console.feed.supervise import forever
 from console.fleet.inventory import Fleet
+from console.fleet.recipe import lane_recipes
 from console.format import duration
 from console.reach.links import HandshakeLimits, make_link
 from console.sanitize import line, word
@@ -27,9 +29,14 @@ WATCH_EVERY_S = 1.0
 class Feed:
     """Every source of a fleet, asked in the background from `start` to `stop`."""
 
-    def __init__(self, fleet: Fleet, overrides: Mapping[str, Mapping[str, Any]] | None = None) -> None:
-        """`overrides` are asyncssh connect options by host, for an embedded fleet with keys in memory."""
+    def __init__(
+        self, fleet: Fleet, overrides: Mapping[str, Mapping[str, Any]] | None = None, beside: Path | None = None
+    ) -> None:
+        """`overrides` are asyncssh connect options by host, for an embedded fleet with keys in memory; `beside` is the
+        fleet file's folder, for recipes of the operator's own. Raises FleetError.
+        """
         limits = HandshakeLimits()
+        recipes = lane_recipes(fleet, beside)
         self._fleet = fleet
         self._events: list[Event] = []
         self._events_view: tuple[Event, ...] | None = ()
@@ -47,7 +54,8 @@ class Feed:
             for name, host in fleet.hosts.items()
         }
         self._lanes = {
-            name: LaneFeed(name, lane, self._hosts, fleet.rates, self.note) for name, lane in fleet.lanes.items()
+            name: LaneFeed(name, lane, recipes[name], self._hosts, fleet.rates, self.note)
+            for name, lane in fleet.lanes.items()
         }
         self._log = LogFeed()
         self._asleep = Asleep()

@@ -6,7 +6,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ from console.readings.exits import LAST_TIME, ContainerEvent
 from console.readings.facts import HostFacts, parse_facts
 from console.readings.gpu import Gpu, GpuUnreadable, parse_gpus
 from console.readings.link import LinkStatus
+from console.readings.look import Look
 from console.readings.memory import MeminfoUnreadable, Memory, parse_memory
 from console.readings.quality import Reading
 from console.sanitize import line
@@ -60,6 +61,10 @@ class HostFeed:
         self._gpus: Kept[tuple[Gpu, ...]] = Kept(f"{name}:nvidia-smi", rates.gpu)
         self._facts: Kept[HostFacts] = Kept(f"{name}:facts", FACTS_INTERVAL)
         self._containers: Kept[Containers] = Kept(f"{name}:{host.docker or 'no docker'}", rates.containers)
+        self._wanted: dict[str, tuple[Look, ...]] = {}
+        self._looked: dict[str, Kept[str]] = {}
+        self.looks_heard = 0
+        """Answers to looks so far."""
         self._history: History[MemoryPoint] = History(HISTORY_POINTS)
         self._view: HostView | None = None
         self._asleep = Asleep()
@@ -86,6 +91,24 @@ class HostFeed:
             await self.docker.close()
         await self.link.close()
 
+    def look(self, owner: str, looks: Sequence[Look]) -> None:
+        """What `owner` wants to have looked at from now on; what nobody wants any more is forgotten."""
+        if self._wanted.get(owner, ()) == tuple(looks):
+            return
+        self._wanted[owner] = tuple(looks)
+        wanted = [look for group in self._wanted.values() for look in group]
+        for look in wanted:
+            if look.key not in self._looked:
+                self._looked[look.key] = Kept(f"{self.name}:{' '.join(look.arguments[:1])}", look.every)
+        for key in self._looked.keys() - {look.key for look in wanted}:
+            del self._looked[key]
+        self.link.look(wanted)
+
+    def looked(self, key: str) -> Reading[str] | None:
+        """The newest answer to a look, raw; None for one that nobody asked for."""
+        kept = self._looked.get(key)
+        return None if kept is None else kept.reading(self.down_since())
+
     def down_since(self) -> float | None:
         """Monotonic time since which the host cannot be asked; None while it can, or at the first attempt."""
         state = self.link.state
@@ -96,8 +119,11 @@ class HostFeed:
     def view(self) -> HostView:
         """The host at this moment; the same object for as long as nothing was read and the link stays as it is."""
         if slept := self._asleep.since():
-            for kept in (self._memory, self._gpus, self._containers):
-                kept.age_by(slept)
+            self._memory.age_by(slept)
+            self._gpus.age_by(slept)
+            self._containers.age_by(slept)
+            for looked in self._looked.values():
+                looked.age_by(slept)
         down = self.down_since()
         self._note_link_change()
         link, drift = self.link.state, self.drift()
@@ -131,6 +157,15 @@ class HostFeed:
         """Seconds the host's clock is ahead of the console's, by the least delayed of the newest frames."""
         return max(self._offsets) if self._offsets and self.down_since() is None else None
 
+    @property
+    def booted(self) -> float | None:
+        """Unix seconds, by the host's own clock, at which it was started; None before it was heard."""
+        return self._booted or None
+
+    def host_wall(self, now: float) -> float:
+        """Unix seconds by the host's clock at the console's monotonic time `now`."""
+        return time.time() - (time.monotonic() - now) + (self.drift() or 0.0)
+
     def view_containers(self) -> Reading[Containers]:
         """The containers at this moment."""
         return self._containers.reading(self.down_since())
@@ -146,7 +181,13 @@ class HostFeed:
             self._note(self.name, f"unreachable: {state.error}", Severity.LOOK)
 
     async def _read_frames(self) -> None:
-        takers = {"node": self._take_node, "gpu": self._take_gpu, "facts": self._take_facts, "error": self._take_error}
+        takers = {
+            "node": self._take_node,
+            "gpu": self._take_gpu,
+            "facts": self._take_facts,
+            "look": self._take_look,
+            "error": self._take_error,
+        }
         async for frame in self.link.frames():
             self._take_clock(frame)
             frame = replace(frame, received=self._measured(frame))
@@ -208,8 +249,19 @@ class HostFeed:
         self._facts.put(facts, frame.received)
         self._page_size = facts.page_size or self._page_size
 
+    def _take_look(self, frame: Frame) -> None:
+        self.looks_heard += 1
+        for key, text in frame.texts.items():
+            kept = self._looked.get(key)
+            if kept is not None:
+                kept.put(text, frame.received)
+
     def _take_error(self, frame: Frame) -> None:
         why = line(frame.error)
+        if frame.source == "look":  # one child looks at everything: while it hangs, nothing there is known
+            for kept in self._looked.values():
+                kept.fail(why)
+            return
         (self._gpus if frame.source == "nvidia-smi" else self._memory).fail(why)
 
     async def _read_containers(self) -> None:

@@ -12,12 +12,16 @@ from operator import is_
 from typing import Any
 
 from console.feed.asleep import Asleep
+from console.feed.front import FrontFeed
 from console.feed.history import History
 from console.feed.host import HostFeed, Note
 from console.feed.kept import Kept
+from console.feed.rankfacts import compare
 from console.feed.ranks import Ranks
 from console.feed.supervise import forever
+from console.feed.survey import LaneSurvey
 from console.fleet.inventory import SGLANG_HEALTH_INTERVAL, Lane, Rates
+from console.fleet.recipe import Recipe
 from console.reach.engine_http import EngineHttp
 from console.readings.containers import Container
 from console.readings.health import (
@@ -67,7 +71,9 @@ USUAL_AFTER = 60
 class LaneFeed:
     """Keeps one lane's newest readings and hands out its view."""
 
-    def __init__(self, name: str, lane: Lane, hosts: Mapping[str, HostFeed], rates: Rates, note: Note) -> None:
+    def __init__(
+        self, name: str, lane: Lane, recipe: Recipe, hosts: Mapping[str, HostFeed], rates: Rates, note: Note
+    ) -> None:
         self.name = name
         self.lane = lane
         self._hosts = hosts
@@ -75,7 +81,10 @@ class LaneFeed:
         self._note = note
         self._head = hosts[lane.head]
         self._ranks = Ranks(lane, hosts)
-        self._http = EngineHttp(lane.url, None if lane.via == "direct" else self._head.link)
+        self._survey = LaneSurvey(name, lane, recipe, hosts)
+        link = None if lane.via == "direct" else self._head.link
+        self._http = EngineHttp(lane.url, link)
+        self._front = FrontFeed(lane.front, link) if lane.front else None
         self._throughput: Kept[Throughput] = Kept(f"{lane.url}{lane.metrics_path}", rates.scrape)
         self._health: Kept[HttpAnswer] = Kept(f"{lane.url}{lane.health_path}", lane.health_every)
         self._served: Kept[str] = Kept(f"{lane.url}/v1/models", IDENTITY_INTERVAL)
@@ -102,15 +111,20 @@ class LaneFeed:
 
     def tasks(self) -> list[Coroutine[Any, Any, None]]:
         """The loops to run while the feed lives."""
-        return [
+        loops = [
             forever(f"{self.name} scrape", self._scrape_loop, self._throughput.fail),
             forever(f"{self.name} health", self._health_loop, self._health.fail),
             forever(f"{self.name} identity", self._identity_loop, self._served.fail),
         ]
+        if self._front is not None:
+            loops.append(forever(f"{self.name} front", self._front.run, self._front.fail))
+        return loops
 
     async def close(self) -> None:
-        """Close the connection to the engine."""
+        """Close the connections to the engine and to what stands in front of it."""
         await self._http.close()
+        if self._front is not None:
+            await self._front.close()
 
     # The loops
 
@@ -197,6 +211,8 @@ class LaneFeed:
         if slept := self._asleep.since():
             for kept in (self._throughput, self._health, self._served):
                 kept.age_by(slept)
+            if self._front is not None:
+                self._front.age_by(slept)
             self._scrapes.clear()
             self._probes.clear()
             self._progress_light = None
@@ -252,13 +268,16 @@ class LaneFeed:
         down = self._unreachable_since()
         own = (self._health.reading(down), self._throughput.reading(down), self._served.reading(down))
         containers = [self._hosts[host].view_containers() for host in self.lane.rank_hosts]
-        return (*own, *containers, self._heard, self._probing_since)
+        looked = [self._hosts[host].looks_heard for host in self.lane.rank_hosts]
+        return (*own, *containers, *looked, self._heard, self._probing_since)
 
     def _look(self, now: float, wall: float) -> LaneView:
         down = self._unreachable_since()
         ranks = self._ranks.views(now)
         lights = self._lights(ranks, now, wall)
         self._judge(lights, now, wall)
+        surveyed = self._survey.view(now, self._serving(ranks), self._all_containers(now))
+        views = {rank.host: self._hosts[rank.host].view() for rank in ranks}
         return LaneView(
             name=self.name,
             lane=self.lane,
@@ -273,7 +292,23 @@ class LaneFeed:
             pools=tuple(self._pools),
             usual_decode=self._usual,
             last_decode=self._last_decode,
+            site=surveyed.site,
+            repos=surveyed.repos,
+            download=surveyed.download,
+            rows=surveyed.rows,
+            next_rows=surveyed.next_rows,
+            watchdog=surveyed.watchdog,
+            drift=compare(ranks, views, surveyed, now),
+            front=None if self._front is None else self._front.reading(down),
+            unfilled=surveyed.unfilled,
         )
+
+    def _serving(self, ranks: tuple[RankView, ...]) -> Mapping[str, str]:
+        return {rank.host: rank.revision for rank in ranks if rank.revision}
+
+    def _all_containers(self, now: float) -> Mapping[str, tuple[Container, ...]]:
+        read = {host: self._hosts[host].view_containers().current(now) for host in self.lane.rank_hosts}
+        return {host: containers.items for host, containers in read.items() if containers is not None}
 
     def _unreachable_since(self) -> float | None:
         return None if self.lane.via == "direct" else self._head.down_since()

@@ -1,0 +1,354 @@
+"""What a lane's hosts were asked to look at, parsed: site file, checkpoint, download, row copies, watchdog."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from console.feed.host import HostFeed
+from console.fleet.inventory import Lane
+from console.fleet.looks import looks
+from console.fleet.places import Places, RankPlace, places
+from console.fleet.recipe import Recipe
+from console.fleet.sitefile import Site, read_site
+from console.readings.competing import competitors
+from console.readings.containers import Container
+from console.readings.download import Download, DownloadSample, Expected, read_download
+from console.readings.hubcache import HubRepo, read_repo
+from console.readings.listing import parse_listing
+from console.readings.look import Answer, Status, parse_answer
+from console.readings.processes import Process, parse_processes
+from console.readings.quality import Reading
+from console.readings.rows import RowCopies, RowCopy, RowSample, rank_share, read_copy, read_rows
+from console.readings.units import Units, parse_units
+from console.readings.watchdog import Watchdog, read_watchdog
+
+T = TypeVar("T")
+
+DOWNLOAD_SAMPLES = 150
+"""Samples of the repository kept for rate and stall: over ten minutes."""
+ROW_SAMPLES = 30
+WATCHDOG_FILES = ("log", "lock", "pause", "gaveup")
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """What is known of one lane at one moment; the fields are those of `LaneView`."""
+
+    site: Reading[Site] | None = None
+    repos: tuple[tuple[str, Reading[HubRepo]], ...] = ()
+    download: Reading[Download] | None = None
+    rows: Reading[RowCopies] | None = None
+    next_rows: Reading[RowCopies] | None = None
+    watchdog: Reading[Watchdog] | None = None
+    unfilled: tuple[str, ...] = ()
+
+
+class Parsed(Generic[T]):
+    """A parser by the key of what it reads; it is not run again while the text is the same object."""
+
+    def __init__(self, parse: Callable[[str], T]) -> None:
+        self._parse = parse
+        self._kept: dict[object, tuple[str, T]] = {}
+
+    def of(self, key: object, reading: Reading[str] | None) -> T | None:
+        """What the newest text says; None where there is none."""
+        if reading is None or reading.value is None:
+            return None
+        kept = self._kept.get(key)
+        if kept is None or kept[0] is not reading.value:
+            kept = self._kept[key] = (reading.value, self._parse(reading.value))
+        return kept[1]
+
+
+def meaning(reading: Reading[Any], value: T | None, error: str = "") -> Reading[T]:
+    """The same times and troubles as of the raw text, with what it was found to mean."""
+    return Reading(
+        source=reading.source,
+        interval=reading.interval,
+        value=value,
+        taken_mono=reading.taken_mono,
+        taken_wall=reading.taken_wall,
+        error=reading.error or error,
+        down_since=reading.down_since,
+    )
+
+
+def oldest(source: str, parts: Iterable[Reading[Any] | None], value: T | None) -> Reading[T]:
+    """A reading made of several: as old as its oldest part, in trouble where one of them is."""
+    every = [part for part in parts if part is not None]
+    known = [part for part in every if part.taken_mono is not None]
+    first = min(known, key=lambda part: part.taken_mono or 0.0, default=None)
+    return Reading(
+        source=source,
+        interval=max((part.interval for part in every), default=1.0),
+        value=value,
+        taken_mono=first.taken_mono if first else None,
+        taken_wall=first.taken_wall if first else None,
+        error=next((part.error for part in every if part.error), ""),
+        down_since=next((part.down_since for part in every if part.down_since is not None), None),
+    )
+
+
+class LaneSurvey:
+    """Keeps what the hosts of one lane were found to hold, and says what they are to look at next."""
+
+    def __init__(self, name: str, lane: Lane, recipe: Recipe, hosts: Mapping[str, HostFeed]) -> None:
+        self._name, self._lane, self._recipe, self._hosts = name, lane, recipe, hosts
+        self._site: Site | None = None
+        self._site_answer: Answer | None = None
+        self._answers = Parsed(parse_answer)
+        self._listings = Parsed(parse_listing)
+        self._repos = Parsed(_repo_of)
+        self._units = Parsed(parse_units)
+        self._processes = Parsed(parse_processes)
+        self._samples: deque[DownloadSample] = deque(maxlen=DOWNLOAD_SAMPLES)
+        self._row_samples: dict[tuple[str, str], deque[RowSample]] = {}
+        self._pids: tuple[int, ...] = ()
+        self._places: Places = places(name, lane, recipe, None)
+        self.expected: Expected | None = None
+        """What the download should come to, from a Hub or a manifest."""
+        self.upstream = ""
+        """Where the repository's main branch stands, by the Hub."""
+        self._ask()
+
+    @property
+    def places(self) -> Places:
+        """Where the lane's things lie, as far as known."""
+        return self._places
+
+    def _ask(self) -> None:
+        wanted = looks(self._name, self._places, self._pids)
+        for host, feed in self._hosts.items():
+            feed.look(self._name, wanted.get(host, ()))
+
+    def _looked(self, host: str, what: str) -> Reading[str] | None:
+        feed = self._hosts.get(host)
+        return None if feed is None else feed.looked(f"{self._name}:{what}")
+
+    def view(self, now: float, serving: Mapping[str, str], containers: Mapping[str, Sequence[Container]]) -> Surveyed:
+        """Everything at monotonic time `now`. `serving` is the mounted revision by host, `containers` all of a host."""
+        site = self._read_site()
+        repos = tuple(self._read_repos())
+        rows = self._read_rows(now, "rows", self._places.revision or _one(serving))
+        coming = self._read_rows(now, "next", self._places.next_revision)
+        return Surveyed(
+            site=site,
+            repos=repos,
+            download=self._read_download(now, serving),
+            rows=rows,
+            next_rows=coming,
+            watchdog=self._read_watchdog(now, containers),
+            unfilled=self._places.unfilled,
+        )
+
+    # --- site file -------------------------------------------------------------------------------------------------
+
+    def _read_site(self) -> Reading[Site] | None:
+        path = self._places.site_file
+        if not path:
+            return None
+        reading = self._looked(self._places.head, "site")
+        answer = self._answers.of("site", reading)
+        if reading is None or answer is None:
+            return oldest(path, [reading], None)
+        if answer is not self._site_answer:
+            self._site_answer = answer
+            self._take_site(answer, path)
+        why = "" if answer.status is Status.OK else _why(answer, path)
+        return meaning(reading, self._site if not why else None, why)
+
+    def _take_site(self, answer: Answer, path: str) -> None:
+        found = None
+        if answer.status is Status.OK:
+            mtime = _number(answer.values.get("mtime", ""))
+            data = answer.body.encode("utf-8", "surrogateescape")
+            found = read_site(data, path, self._recipe, mtime=mtime)
+        if found == self._site:
+            return
+        self._site = found
+        self._places = places(self._name, self._lane, self._recipe, found)
+        self._ask()
+
+    # --- checkpoint and download -----------------------------------------------------------------------------------
+
+    def _read_repos(self) -> Iterable[tuple[str, Reading[HubRepo]]]:
+        for rank in self._places.ranks:
+            if rank.repo:
+                yield rank.host, self._repo(rank.host, "repo")
+
+    def _repo(self, host: str, what: str) -> Reading[HubRepo]:
+        reading = self._looked(host, what)
+        if reading is None:
+            return Reading(f"{host}:repository", 1.0)
+        return meaning(reading, self._repos.of((host, what), reading))
+
+    def _read_download(self, now: float, serving: Mapping[str, str]) -> Reading[Download] | None:
+        place = self._places.download
+        if place is None:
+            return None
+        own = self._looked(place.host, "download.repo") is not None
+        repo = self._repo(place.host, "download.repo" if own else "repo")
+        units_read = self._looked(place.host, "download.units")
+        units = self._units.of("download", units_read)
+        processes = self._processes.of("download", self._looked(place.host, "download.processes"))
+        if repo.value is not None and repo.taken_mono is not None:
+            self._sample(repo.taken_mono, repo.value, processes, units, place.host)
+        if not self._samples:
+            return oldest(f"{place.host}:{place.repo}", [repo], None)
+        value = read_download(
+            tuple(self._samples),
+            host=place.host,
+            revision=place.revision,
+            expected=self.expected,
+            serving=tuple(dict.fromkeys(serving.values())),
+            unit=place.unit,
+            upstream=self.upstream,
+            now=max(now, self._samples[-1].at),
+            model=place.model,
+        )
+        return oldest(f"{place.host}:{place.repo}", [repo, units_read], value)
+
+    def _sample(
+        self, at: float, repo: HubRepo, processes: tuple[Process, ...] | None, units: Units | None, host: str
+    ) -> None:
+        if self._samples and self._samples[-1].at >= at:
+            return
+        wall = self._hosts[host].host_wall(at)
+        self._samples.append(DownloadSample(at, repo, processes, units, wall=wall))
+
+    # --- row copies ------------------------------------------------------------------------------------------------
+
+    def _read_rows(self, now: float, what: str, revision: str) -> Reading[RowCopies] | None:
+        ranks = self._places.ranks
+        if not any(_folder(rank, what) for rank in ranks):
+            return None
+        parts: list[Reading[str] | None] = []
+        copies = []
+        for rank in ranks:
+            reading, copy = self._copy(rank, what, revision, now)
+            copies.append(copy)
+            parts += [reading] if _folder(rank, what) else []
+        value = read_rows(
+            copies,
+            revision=revision,
+            holder_rows=self._places.holder_rows,
+            table_rows=self._places.table_rows,
+            tp=self._places.tp or None,
+            for_next=what == "next",
+        )
+        return oldest(f"{self._name}:row copies", _readable(parts), value)
+
+    def _copy(self, rank: RankPlace, what: str, revision: str, now: float) -> tuple[Reading[str] | None, RowCopy]:
+        host = rank.host
+        reading = self._looked(host, what)
+        listing = self._listings.of((host, what), reading)
+        manifest = self._answers.of((host, what), self._looked(host, f"{what}.manifest"))
+        samples = self._row_samples.setdefault((host, what), deque(maxlen=ROW_SAMPLES))
+        current = reading is not None and reading.current(now) is not None
+        if listing is not None and reading is not None and reading.taken_mono is not None:
+            text = manifest.body if manifest is not None and manifest.status is Status.OK else None
+            mtime = _number(manifest.values.get("mtime", "")) if manifest is not None else None
+            sample = RowSample(reading.taken_mono, listing, text, mtime)
+            if samples and samples[-1].at >= sample.at:
+                samples[-1] = sample  # the manifest may have come after the listing
+            else:
+                samples.append(sample)
+        copy = read_copy(
+            rank.rank,
+            host,
+            _folder(rank, what),
+            tuple(samples) if current or rank.reads_shards else (),
+            revision=revision,
+            tp=self._places.tp or None,
+            reads_shards=rank.reads_shards,
+            want=self._wanted(rank),
+            now=now,
+        )
+        return reading, copy
+
+    def _wanted(self, rank: RankPlace) -> Sequence[Any]:
+        tables = self._places.table_rows
+        return rank_share(rank.rank, self._places.tp, tables) if tables and self._places.tp else ()
+
+    # --- watchdog --------------------------------------------------------------------------------------------------
+
+    def _read_watchdog(self, now: float, containers: Mapping[str, Sequence[Container]]) -> Reading[Watchdog] | None:
+        place, recipe = self._places.watchdog, self._recipe.watchdog
+        if place is None or recipe is None:
+            return None
+        feed = self._hosts[place.host]
+        files = {name: self._looked(place.host, f"watchdog.{name}") for name in WATCHDOG_FILES}
+        units_read = self._looked(place.host, "watchdog.units")
+        seen = self._looked(place.host, "watchdog.processes")
+        parts = [*files.values(), units_read, seen]
+        source = f"{place.host}:{place.unit or place.log}"
+        if any(part is not None and part.taken_mono is None for part in parts):
+            return oldest(source, [part for part in parts if part is not None and part.taken_mono is None], None)
+        wall = feed.host_wall(now)
+        answers = {name: self._answers.of(name, reading) for name, reading in files.items()}
+        units = self._units.of("watchdog", units_read)
+        value = read_watchdog(
+            recipe.spec(place),
+            log=answers["log"],
+            lock=answers["lock"],
+            pause=answers["pause"],
+            gaveup=answers["gaveup"],
+            processes=self._processes.of("watchdog", seen),
+            units=units,
+            now=wall,
+            booted=feed.booted,
+        )
+        value = replace(value, competing=self._competing(containers, units, wall))
+        pids = () if value.pid is None else (value.pid,)
+        if pids != self._pids:
+            self._pids = pids
+            self._ask()
+        return oldest(source, parts, value)
+
+    def _competing(
+        self, containers: Mapping[str, Sequence[Container]], units: Units | None, wall: float
+    ) -> tuple[str, ...]:
+        place, recipe = self._places.watchdog, self._recipe.watchdog
+        return competitors(
+            containers,
+            port=self._lane.port,
+            glob=self._lane.containers,
+            units=units,
+            foreign=place.foreign if place else (),
+            guards=recipe.guards if recipe else (),
+            now=wall,
+        )
+
+
+def _folder(rank: RankPlace, what: str) -> str:
+    return rank.rows if what == "rows" else rank.next_rows
+
+
+def _repo_of(text: str) -> HubRepo:
+    return read_repo(parse_listing(text))
+
+
+def _one(serving: Mapping[str, str]) -> str:
+    found = set(serving.values())
+    return found.pop() if len(found) == 1 else ""
+
+
+def _readable(parts: Sequence[Reading[str] | None]) -> list[Reading[str] | None]:
+    """Without hosts that are away, unless all are: their ranks say so themselves."""
+    here = [part for part in parts if part is not None and part.down_since is None and not part.error]
+    return list(here) or list(parts)
+
+
+def _why(answer: Answer, path: str) -> str:
+    words = {Status.MISSING: "is not there", Status.DENIED: "may not be read"}.get(answer.status, answer.words)
+    return f"{path} {words}"
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

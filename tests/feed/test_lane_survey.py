@@ -1,0 +1,259 @@
+"""What a lane's hosts were found to hold, from their raw answers: which are asked for what, and what comes of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from console.feed.host import HostFeed
+from console.feed.kept import Kept
+from console.feed.survey import LaneSurvey, Surveyed
+from console.fleet.inventory import build
+from console.fleet.recipe import apply_recipes, lane_recipes
+from console.readings.download import DownloadState
+from console.readings.look import Look
+from console.readings.quality import Reading
+from console.readings.rows import RowState
+from console.readings.watchdog import WatchdogState
+
+DATA = Path(__file__).parents[1] / "data" / "fleet"
+SERVING, OLD = "89abcdef0123456789abcdef0123456789abcdef", "0123456789abcdef0123456789abcdef01234567"
+HOSTS = ("n0", "n1", "n2", "n3")
+NOW = 1_000.0
+WALL = 1_760_780_000.0
+
+
+@dataclass
+class Host:
+    """What `LaneSurvey` knows of a host: its looks and the answers to them."""
+
+    name: str
+    looks: dict[str, Look] = field(default_factory=dict)
+    kept: dict[str, Kept[str]] = field(default_factory=dict)
+    lost: float | None = None
+    booted: float | None = WALL - 86_400 * 9
+
+    def look(self, owner: str, looks: Sequence[Look]) -> None:
+        self.looks = {look.key: look for look in looks}
+
+    def looked(self, key: str) -> Reading[str] | None:
+        if key not in self.looks:
+            return None
+        kept = self.kept.setdefault(key, Kept(f"{self.name}:{key}", self.looks[key].every))
+        return kept.reading(self.lost)
+
+    def host_wall(self, now: float) -> float:
+        return WALL + (now - NOW)
+
+    def answers(self, key: str, text: str, at: float = NOW) -> None:
+        kept = self.kept.setdefault(key, Kept(f"{self.name}:{key}", 5.0))
+        kept.put(text, at)
+
+
+class Fleet:
+    """Four hosts of the SGLang family and one lane's survey over them."""
+
+    def __init__(self, **lane: Any) -> None:
+        raw: dict[str, Any] = {
+            "name": "four",
+            "hosts": {name: {"ssh": f"{name}.invalid"} for name in HOSTS},
+            "lanes": {
+                "dsv41": {
+                    "recipe": "sglang-fleet-env",
+                    "url": "http://127.0.0.1:8210",
+                    "head": "n0",
+                    "ranks": list(HOSTS),
+                    "vars": {"root": "/home/alice/sglang"},
+                    **lane,
+                }
+            },
+        }
+        fleet = build(raw)
+        self.hosts = {name: Host(name) for name in HOSTS}
+        lanes, recipes = apply_recipes(fleet).lanes, lane_recipes(fleet)
+        self.survey = LaneSurvey("dsv41", lanes["dsv41"], recipes["dsv41"], cast("dict[str, HostFeed]", self.hosts))
+
+    def view(self, now: float = NOW, serving: str = SERVING) -> Surveyed:
+        return self.survey.view(now, dict.fromkeys(HOSTS, serving), {})
+
+    def site(self, text: str | None = None) -> Surveyed:
+        raw = (DATA / "fleet.env.sample").read_text() if text is None else text
+        self.hosts["n0"].answers("dsv41:site", f"ok size={len(raw)} mtime=1760000000 inode=5\n{raw}")
+        return self.view()
+
+
+def file_answer(text: str, mtime: float = WALL) -> str:
+    return f"ok size={len(text)} mtime={mtime:.0f} inode=7\n{text}"
+
+
+def rows_answer(*, free: int = 200 << 30, present: int = 25_345_200_128, mtime: float = WALL - 90_000) -> str:
+    """A copy's folder: both sparse shards, allocated as the ranges of one rank take."""
+    head = f"ok free={free} total={4 << 40} device=/dev/nvme0n1p2 fstype=ext4 mount=/\n# root\t/rows\n"
+    shards = "".join(
+        f"f\t{apparent}\t{present}\t{mtime:.0f}\t66306\t{number}\t1\tmodel-000{number}-of-00048.safetensors\n"
+        for number, apparent in ((47, 101_535_150_936), (48, 101_537_926_640))
+    )
+    return head + shards + f"f\t300\t4096\t{mtime + 1:.0f}\t66306\t9\t1\tengram-local.json\n"
+
+
+def ready(fleet: Fleet) -> None:
+    """Every rank's own copy in place: rank 1 reads the shards."""
+    for host, rank in (("n0", 0), ("n2", 2), ("n3", 3)):
+        fleet.hosts[host].answers("dsv41:rows", rows_answer())
+        manifest = (DATA / f"engram-local.rank{rank}.json").read_text()
+        fleet.hosts[host].answers("dsv41:rows.manifest", file_answer(manifest, WALL - 89_000))
+
+
+def test_before_the_site_file_is_read_only_the_head_is_asked_and_what_is_missing_is_said() -> None:
+    fleet = Fleet()
+    assert "dsv41:site" in fleet.hosts["n0"].looks
+    assert not any("repo" in key or "rows" in key for key in fleet.hosts["n2"].looks)
+    found = fleet.view()
+    assert found.site is not None and found.site.value is None
+    assert any("site file is not read" in words for words in found.unfilled)
+
+
+def test_the_site_file_says_where_each_rank_has_its_things() -> None:
+    fleet = Fleet()
+    found = fleet.site()
+    assert found.site is not None and found.site.value is not None
+    assert found.site.value.revision == OLD
+    assert fleet.hosts["n2"].looks["dsv41:repo"].arguments[0] == "/mnt/dsv41"
+    assert fleet.hosts["n1"].looks["dsv41:repo"].arguments[0].startswith("/home/alice/.cache/huggingface/hub/models--")
+    assert fleet.hosts["n2"].looks["dsv41:rows"].arguments[0] == "/home/bob/dsv41-engram-local"
+    assert "dsv41:rows" not in fleet.hosts["n1"].looks
+    assert [host for host, _ in found.repos] == list(HOSTS)
+
+
+def test_a_site_file_that_is_gone_is_said_and_what_it_said_is_no_longer_used() -> None:
+    fleet = Fleet()
+    fleet.site()
+    fleet.hosts["n0"].answers("dsv41:site", "missing\n", NOW + 5)
+    found = fleet.view(NOW + 5)
+    assert found.site is not None and found.site.current(NOW + 5) is None
+    assert "/home/alice/sglang/launch/fleet.env is not there" in found.site.error
+    assert "dsv41:rows" not in fleet.hosts["n2"].looks
+
+
+def test_row_copies_of_all_ranks_tile() -> None:
+    fleet = Fleet()
+    fleet.site((DATA / "fleet.env.sample").read_text().replace(OLD, SERVING))
+    ready(fleet)
+    found = fleet.view()
+    assert found.rows is not None
+    copies = found.rows.current(NOW)
+    assert copies is not None
+    assert [copy.state for copy in copies.copies] == [RowState.READY, RowState.SHARDS, RowState.READY, RowState.READY]
+    assert copies.tiling.ok is True
+
+
+def test_rows_of_the_old_revision_are_named() -> None:
+    fleet = Fleet()
+    fleet.site((DATA / "fleet.env.sample").read_text().replace(OLD, SERVING))
+    ready(fleet)
+    stale = (DATA / "engram-local.rank2.STALE-REVISION.json").read_text()
+    fleet.hosts["n2"].answers("dsv41:rows.manifest", file_answer(stale))
+    copies = fleet.view().rows
+    assert copies is not None and copies.value is not None
+    assert copies.value.copies[2].state is RowState.OLD_REVISION
+    assert copies.value.copies[2].words == "old revision 01234567, rebuild"
+
+
+def test_a_rank_whose_host_is_away_is_unknown_and_the_others_stay() -> None:
+    fleet = Fleet()
+    fleet.site((DATA / "fleet.env.sample").read_text().replace(OLD, SERVING))
+    ready(fleet)
+    fleet.view()
+    fleet.hosts["n3"].lost = NOW + 1
+    found = fleet.view(NOW + 2)
+    assert found.rows is not None
+    copies = found.rows.current(NOW + 2)
+    assert copies is not None
+    assert [copy.state for copy in copies.copies] == [
+        RowState.READY, RowState.SHARDS, RowState.READY, RowState.UNKNOWN,
+    ]  # fmt: skip
+    assert copies.tiling.ok is None
+
+
+def test_the_watchdog_of_the_head() -> None:
+    fleet = Fleet()
+    head = fleet.hosts["n0"]
+    log = "\n".join((DATA / "sgl-watchdog.rendered.log").read_text().splitlines()[:3]) + "\n"
+    assert fleet.view().watchdog is not None
+    head.answers("dsv41:watchdog.log", file_answer(log, WALL - 30))
+    head.answers("dsv41:watchdog.lock", file_answer("48211\n"))
+    found = fleet.view().watchdog
+    assert found is not None and found.value is None, "processes were not looked at yet"
+    started = WALL - 7_000
+    row = f"48211\t1\tS\t{started:.0f}\t1000\t10\t10\t/bin/bash launch/watchdog.sh\n"
+    head.answers("dsv41:watchdog.processes", f"ok clock=100 boot={WALL - 90_000:.0f}\n{row}")
+    head.answers("dsv41:watchdog.units", "ok code=0\n")
+    for name in ("pause", "gaveup"):
+        if f"dsv41:watchdog.{name}" in head.looks:
+            head.answers(f"dsv41:watchdog.{name}", "missing\n")
+    found = fleet.view().watchdog
+    assert found is not None and found.value is not None
+    assert found.value.pid == 48211
+    assert found.value.state in (WatchdogState.ARMED, WatchdogState.UNKNOWN, WatchdogState.REUSED_PID)
+    assert "pid:48211" in head.looks["dsv41:watchdog.processes"].arguments
+
+
+REPO = "ok free=900000000000 total=4000000000000 device=/dev/sda fstype=ext4 mount=/\n# root\t/r\n"
+
+
+def repo_answer(size: int) -> str:
+    return REPO + f"f\t1000000\t{size}\t{WALL:.0f}\t1\t5\t1\tblobs/{'a' * 64}.0123abcd.incomplete\n"
+
+
+def test_a_download_is_followed_over_its_looks() -> None:
+    fleet = Fleet(next={"revision": SERVING})
+    fleet.site()
+    holder = fleet.hosts["n1"]
+    for step in range(5):
+        at = NOW + 5 * step
+        holder.answers("dsv41:repo", repo_answer(100_000 * (step + 1)), at)
+        holder.answers("dsv41:download.processes", "ok clock=100 boot=1\n", at)
+        found = fleet.view(at, OLD)
+    assert found.download is not None
+    download = found.download.current(NOW + 20)
+    assert download is not None
+    assert (download.host, download.revision) == ("n1", SERVING)
+    assert download.state in (DownloadState.RUNNING, DownloadState.INCOMPLETE)
+    assert download.rate == pytest.approx(20_000, rel=0.01)
+
+
+def test_the_same_answer_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from console.feed import survey
+
+    fleet = Fleet()
+    fleet.site()
+    count = 0
+    real = survey.parse_listing
+
+    def counted(text: str) -> Any:
+        nonlocal count
+        count += 1
+        return real(text)
+
+    monkeypatch.setattr(survey, "parse_listing", counted)
+    text = repo_answer(100_000)
+    for step in range(4):
+        fleet.hosts["n1"].answers("dsv41:repo", text, NOW + step)
+        fleet.view(NOW + step)
+    assert count == 1
+
+
+def test_a_look_that_failed_is_said_and_its_value_no_longer_counts() -> None:
+    fleet = Fleet()
+    fleet.site()
+    fleet.hosts["n2"].answers("dsv41:repo", REPO)
+    assert dict(fleet.view().repos)["n2"].current(NOW) is not None
+    fleet.hosts["n2"].kept["dsv41:repo"].fail("looking at /mnt/dsv41 has not answered for 12 s")
+    reading = dict(fleet.view(time.monotonic()).repos)["n2"]
+    assert reading.current(NOW) is None
+    assert "has not answered for 12 s" in reading.error
