@@ -1,51 +1,29 @@
 """What a bash file sets when it is sourced, and what it would do besides. Pure: it reads, never runs.
 
 What depends on a run (conditions, loops, functions, subshells) is never guessed: such an assignment carries an error.
+Syntax errors matter, since bash reads nothing behind one; inside shell code they are not looked for.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 
-from console.fleet.sitetypes import Assignment, visible
+from console.fleet.siteeffects import DECLARERS, IN_FUNCTION, NAMED, Effects, Placed, ShellRead
+from console.fleet.sitetypes import visible
 from console.fleet.sitewords import Scanner, Unfinished, Word
 
-_DECLARERS = ("export", "declare", "typeset", "readonly", "local")
+__all__ = ["Placed", "ShellRead", "read_shell"]
+
 _OPENERS = {"if": "fi", "for": "done", "while": "done", "until": "done", "select": "done", "case": "esac", "{": "}"}
-_MIDDLES = ("then", "else", "elif", "do", "in", "!")
+_INSIDE = ("then", "else", "elif", "do", "fi", "done", "esac", "}")
+_MIDDLES = ("then", "else", "elif", "do", "in", "!", "time")
+_LEADING = (*_MIDDLES, "if", "while", "until", "{")
+_BODIES = (*_OPENERS, "[[")
+_PIPES = ("|", "|&")
+_JOINING = ("&&", "||", *_PIPES)
+_TEST_END = re.compile(r"\s\]\](?=[\s;&|)]|\Z)")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NAMED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[[^]]*\])?(\+?)=", re.DOTALL)
-_SELF_MADE = frozenset(
-    "_ BASHOPTS BASHPID BASH_ARGC BASH_ARGV BASH_COMMAND BASH_LINENO BASH_SOURCE BASH_SUBSHELL BASH_VERSINFO DIRSTACK"
-    " EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME GROUPS HISTCMD LINENO PPID RANDOM SECONDS SHELLOPTS SRANDOM UID".split()
-)
-"""Variables that bash keeps itself: read-only, or other than what was set."""
-_ENDERS = ("exit", "return", "exec")
-_MOST_WARNINGS = 40
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """An assignment, and where its value stands in the text: for an edit that changes nothing else."""
-
-    assignment: Assignment
-    word: Word | None
-    """The value; None where there is none to edit."""
-    appends: bool = False
-    """`KEY+=...`."""
-
-
-@dataclass(slots=True)
-class ShellRead:
-    """What was found."""
-
-    found: list[Placed] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    stopped: int = 0
-    """Line at which bash gives up with a syntax error; 0 for none."""
 
 
 def read_shell(text: str) -> ShellRead:
@@ -56,10 +34,19 @@ def read_shell(text: str) -> ShellRead:
 class _Reader:
     def __init__(self, text: str) -> None:
         self._scan = Scanner(text)
-        self._lines = [at for at, mark in enumerate(text) if mark == "\n"]
-        self._out = ShellRead()
+        self._effects = Effects(text)
         self._closers: list[str] = []
         """What ends each `if`, loop, group or subshell that is open."""
+        self._trailing = ""
+        """A word behind the end of shell code, where none may stand."""
+        self._body = False
+        """`name ()` has been read: its body must follow."""
+        self._functions: list[int] = []
+        """Numbers of things that were open when the body of a function began."""
+        self._behind_group = False
+        """A `)` has just closed a subshell: no word may follow it."""
+        self._fresh = False
+        """A `(` has just been opened and holds nothing yet."""
         self._link = ""
         """The operator before the present command."""
         self._list = 0
@@ -67,35 +54,59 @@ class _Reader:
         self._group = 0
         """Index of the first assignment of the present line: a syntax error undoes all of it."""
         self._heredocs: list[tuple[str, bool]] = []
-        self._latest: dict[str, Assignment] = {}
-        self._exported: set[str] = set()
-        self._readonly: dict[str, int] = {}
-        self._all_exported = False
-        self._after = ""
-        """Why nothing that follows is set: a command that ends the sourcing script."""
 
     def read(self) -> ShellRead:
+        """All of the text, as far as bash reads it."""
         try:
             while self._command():
                 pass
         except Unfinished as error:
             self._unfinished(error)
-        self._mark_exported()
-        return self._out
+        return self._effects.finish()
 
     # --- one command -------------------------------------------------------------------------------------------------
 
     def _command(self) -> bool:
         """Read one command with the operator behind it; False at the end of the text or of what bash reads."""
         words, redirected, operator = self._words()
-        if operator == "(" and words and not redirected and not self._closers and not self._is_function():
-            return self._stop("(")
-        if operator == ")" and "in" not in [word.text for word in words] and not self._closers:
-            return self._stop(")")
-        if not words and not redirected and not self._closers and self._is_missing(operator):
-            return self._stop(operator.strip() or "end of file")
+        if near := self._wrong(words, redirected, operator):
+            return self._stop(near)
+        self._behind_group = False
+        self._fresh = operator == "(" or (self._fresh and not words)
+        body, self._body = self._body, self._body and not words and operator == "\n"
+        if body and not self._body:
+            self._functions.append(len(self._closers))
+        if operator == "(" and words and self._is_function():
+            self._function(words[-1])
+            return True
         self._take(words, redirected, operator)
-        return self._goes_on(operator)
+        return self._stop(self._trailing) if self._trailing else self._goes_on(operator)
+
+    def _wrong(self, words: list[Word], redirected: bool, operator: str) -> str:
+        """Near what bash would find a syntax error; '' where it finds none."""
+        first = words[0].text if words and words[0].plain else ""
+        if self._body and (words or operator not in ("\n", "(")) and first not in _BODIES:
+            return words[0].text if words else operator or "end of file"
+        if operator == ")" and not words and self._fresh and self._closers[-1:] == [")"]:
+            return ")"
+        if self._closers or first in ("case", "function"):
+            return ""
+        if (words and self._behind_group) or first in _INSIDE:
+            return words[0].text
+        if operator == "(" and words and (redirected or len(words) > 1 or not self._is_function(ahead=True)):
+            return operator
+        if first == "!" and (self._link in _PIPES or (len(words) == 1 and operator in (*_JOINING, "&"))):
+            return "!"
+        if operator in (")", ";;", ";&"):
+            return operator
+        missing = not words and not redirected and not self._behind_group and self._is_missing(operator)
+        return (operator.strip() or "end of file") if missing else ""
+
+    def _is_missing(self, operator: str) -> bool:
+        """Whether bash expects a command where none stands: not at an empty line, nor at the end."""
+        if operator in ("\n", ""):
+            return operator == "" and self._link in _JOINING
+        return operator != "("
 
     def _words(self) -> tuple[list[Word], bool, str]:
         """The words up to the next operator that ends a command; redirections are noted and left out."""
@@ -113,9 +124,19 @@ class _Reader:
                 return words, redirected, operator
             else:
                 words.append(self._scan.word(arrays=arrays))
-                if leading and words[-1].assigns() is None:
+                if words[-1].text == "[[" and words[-1].plain and len(words) == 1:
+                    self._test(words[-1])
+                reserved = words[-1].plain and words[-1].text in _LEADING
+                if leading and words[-1].assigns() is None and not reserved:
                     # behind a command's name `A=(` is a syntax error, but for those that declare
-                    leading, arrays = False, words[-1].text in _DECLARERS
+                    leading, arrays = False, words[-1].text in (*DECLARERS, "alias", "eval", "let")
+
+    def _test(self, opening: Word) -> None:
+        """Go past `[[ ... ]]`, in which parentheses and `<` are no operators."""
+        end = _TEST_END.search(self._scan.text, self._scan.at)
+        if end is None:
+            raise Unfinished("test [[", opening.start, opening.start)
+        self._scan.at = end.end()
 
     def _redirect(self, operator: str) -> None:
         self._scan.blanks()
@@ -125,68 +146,61 @@ class _Reader:
         target = self._scan.word(arrays=False)
         if operator in ("<<", "<<-"):
             self._heredocs.append((target.text, operator == "<<-"))
-        self._warn(at, f"redirects ({operator} {visible(target.text, 40)}): reading this file reads or writes another")
+        what = f"{operator} {visible(target.text, 40)}"
+        self._effects.warn(at, f"redirects ({what}): reading this file reads or writes another")
 
     def _goes_on(self, operator: str) -> bool:
-        out = self._out.found
+        found = len(self._effects.out.found)
         if operator == "&":
-            self._blame(self._list, "runs in the background: sets nothing here")
+            self._effects.blame(self._list, "runs in the background: sets nothing here")
         if operator in ("\n", ";", "&", ""):
-            self._list = len(out)
-        if operator in ("\n", "") and not self._closers and self._link not in ("&&", "||", "|", "|&"):
-            self._group = len(out)
+            self._list = found
+        if operator in ("\n", "") and not self._closers and self._link not in _JOINING:
+            self._group = found
         if operator == "\n":
             self._skip_heredocs()
-        if operator == "" and self._closers:
+        if operator == "" and (self._closers or self._body):
             self._stop("end of file")
         return operator != ""
 
-    def _is_missing(self, operator: str) -> bool:
-        """Whether bash expects a command where none stands: not at an empty line, nor at the end."""
-        if operator in ("\n", ""):
-            return operator == "" and self._link in ("&&", "||", "|", "|&")
-        return operator != "("
-
-    def _is_function(self) -> bool:
-        """`name ()`: gone past, so that its body is read as a group."""
+    def _is_function(self, *, ahead: bool = False) -> bool:
+        """Whether `name (` goes on with `)`: gone past, so that the body is read as a group, unless only looking."""
+        before = self._scan.at
         self._scan.blanks()
-        if not self._scan.text.startswith(")", self._scan.at):
-            return False
-        self._scan.at += 1
-        self._warn(self._scan.at, "defines a function; what it sets when called is not read")
-        return True
+        found = self._scan.text.startswith(")", self._scan.at)
+        self._scan.at = before if ahead or not found else self._scan.at + 1
+        return found
+
+    def _function(self, name: Word) -> None:
+        self._effects.warn(name.start, "defines a function; what it sets when called is not read")
+        self._effects.functions.add(name.text)
+        self._body = True
 
     def _take(self, words: list[Word], redirected: bool, operator: str) -> None:
         """Note what a command sets and does."""
         before, self._link = self._link, operator if operator not in ("\n", ";", "&", ";;", ";&") else ""
-        if operator == "\n" and not words and before in ("&&", "||", "|", "|&"):
+        if operator == "\n" and not words and before in _JOINING:
             self._link = before  # a list goes on behind the newline
             return
-        words = self._compound(words, operator)
-        if not words:
-            return
-        leading = 0
-        while leading < len(words) and words[leading].assigns():
-            leading += 1
-        reason = self._reason(before, redirected, operator)
-        if leading == len(words):
-            for word in words:
-                self._set(word, reason, exported=False)
-            return
-        command = words[leading]
-        for word in words[:leading]:
-            self._set(word, f"runs {visible(command.text, 60)!r}", exported=False)
-        self._run(command, words[leading + 1 :], reason)
+        inside = bool(self._closers)
+        rest = self._compound(words, operator)
+        if rest:
+            inside = inside or bool(self._closers and operator != "(")
+            self._effects.command(rest, self._reason(before, redirected, operator, inside))
+        while self._functions and len(self._closers) <= self._functions[-1]:
+            self._functions.pop()
 
-    def _reason(self, before: str, redirected: bool, operator: str) -> str:
+    def _reason(self, before: str, redirected: bool, operator: str, inside: bool) -> str:
         """Why a command's assignments may not come about; '' where they do."""
-        if self._after:
-            return self._after
-        if self._closers:
+        if self._effects.after:
+            return self._effects.after
+        if inside and self._functions:
+            return IN_FUNCTION
+        if inside:
             return "stands inside shell code: whether it is set is not known"
         if before in ("&&", "||"):
             return f"set only if what stands before {before} says so"
-        if before in ("|", "|&") or operator in ("|", "|&"):
+        if before in _PIPES or operator in _PIPES:
             return "stands in a pipe: sets nothing here"
         return "stands beside a redirection" if redirected else ""
 
@@ -198,139 +212,37 @@ class _Reader:
             if self._closers and text == self._closers[-1]:
                 self._closers.pop()
                 rest = rest[1:]
-            elif text in _OPENERS or text == "function":
-                if not self._closers:
-                    self._warn(rest[0].start, f"shell code ({text}); what it sets is not read")
-                if text != "function":
-                    self._closers.append(_OPENERS[text])
-                rest = [] if text in ("for", "select", "case", "function") else rest[1:]
+                behind = rest[0].text if rest else operator if operator == "(" else ""
+                self._trailing = "" if self._closers else behind
+            elif text in _OPENERS:
+                self._open(rest, _OPENERS[text])
+                rest = [] if text in ("for", "select", "case") else rest[1:]
+            elif text == "function" and len(rest) > 1:
+                self._function(rest[1])
+                rest = rest[2:]
+                self._body = not rest
+                self._functions += [len(self._closers)] if rest else []
             elif text in _MIDDLES:
                 rest = rest[1:]
             else:
                 break
         if operator == "(":
-            if not self._closers:
-                self._warn(self._scan.at, "shell code in ( ); what it sets is not read")
-            if not (words and self._scan.text.startswith(")", self._scan.at - 1)):
-                self._closers.append(")")
-        elif operator == ")" and self._closers and self._closers[-1] == ")":
+            self._open([], ")")
+        elif operator == ")" and self._closers[-1:] == [")"]:
             self._closers.pop()
+            self._behind_group = True
         return rest
 
-    # --- what it sets ------------------------------------------------------------------------------------------------
+    def _open(self, words: Sequence[Word], closer: str) -> None:
+        text = words[0].text if words else "("
+        at = words[0].start if words else self._scan.at
+        if not self._closers:
+            self._effects.warn(at, f"shell code ({text}); what it sets is not read")
+        self._closers.append(closer)
+        if text in ("for", "select") and len(words) > 1 and _NAME.fullmatch(words[1].text):
+            self._effects.unsure(words[1].text, words[1].start, f"set by a loop ({text})")
 
-    def _set(self, word: Word, reason: str, *, exported: bool) -> None:
-        named = word.assigns()
-        assert named is not None
-        key, subscript, appends = named
-        value = word.value()
-        if subscript:
-            reason = reason or "sets one element of an array: not read"
-        elements = value.elements
-        if elements is not None and any(item.text.startswith("[") for item in elements):
-            reason = reason or "sets elements by subscript: not read"
-        if elements is not None and self._scan.text[word.end : word.end + 1] not in ("", *" \t\n;&|<>)"):
-            reason = reason or "text behind the closing parenthesis"
-        values = (value.text,) if elements is None else tuple(item.text for item in elements)
-        literal = value.literal() if elements is None else all(item.literal(element=True) for item in elements)
-        self._note(word, key, values, elements is not None, literal, reason, appends, exported, value)
-
-    def _note(
-        self, word: Word, key: str, values: tuple[str, ...], array: bool, literal: bool, reason: str,
-        appends: bool, exported: bool, value: Word | None,
-    ) -> None:  # fmt: skip
-        at = self._line(word.start)
-        if key in _SELF_MADE:
-            reason = reason or "bash keeps this variable itself"
-        if key in self._readonly:
-            reason = reason or f"readonly since line {self._readonly[key]}"
-        earlier = self._latest.get(key)
-        if appends and earlier is not None:
-            if earlier.error:
-                reason = reason or "adds to a value that is not known"
-            literal = literal and earlier.literal
-            if array:
-                values, array = earlier.values + values, True
-            else:
-                values = (earlier.value + values[0], *earlier.values[1:])
-                array = earlier.array
-        elif appends:
-            literal = False  # what the environment has is not known
-        elif earlier is not None and earlier.array and not array and earlier.error != "unset":
-            # a scalar set over an array changes its first element only
-            values, array = (values[0], *earlier.values[1:]), True
-            literal = literal and earlier.literal
-        made = Assignment(key, values, array, at, exported or self._all_exported, literal, reason)
-        self._add(made, None if appends or array else value, appends)
-
-    def _add(self, made: Assignment, value: Word | None, appends: bool = False) -> None:
-        self._latest[made.key] = made
-        self._out.found.append(Placed(made, value, appends))
-
-    # --- what it does besides ----------------------------------------------------------------------------------------
-
-    def _run(self, command: Word, arguments: Sequence[Word], reason: str) -> None:
-        name = command.text
-        if name in _DECLARERS:
-            self._declare(name, arguments, reason)
-        elif name == "unset":
-            self._unset(arguments, reason)
-        elif name == "set" and (all_exported := _allexport(arguments)) is not None:
-            if reason:
-                self._warn(command.start, f"'set' {reason}")
-            else:
-                self._all_exported = all_exported
-        elif name in (".", "source"):
-            target = visible(arguments[0].text, 80) if arguments else ""
-            self._warn(command.start, f"reads another file ({target}); what it sets is not read")
-        elif name in _ENDERS and not reason:
-            self._warn(command.start, f"{name!r} ends here: nothing below is set")
-            self._after = f"stands below {name!r} in line {self._line(command.start)}"
-        elif not (name == "" and not command.plain and not arguments):
-            self._warn(command.start, f"runs {visible(name, 60)!r}")
-
-    def _declare(self, name: str, arguments: Sequence[Word], reason: str) -> None:
-        flags = "".join(word.text[1:] for word in arguments if word.text[:1] in "-+" and len(word.text) > 1)
-        turned_off = any(word.text.startswith("+") for word in arguments)
-        if name == "local":
-            reason = reason or "'local' outside of a function"
-        if odd := sorted(set(flags) - set("axrg")):
-            reason = reason or f"{name} -{visible(''.join(odd), 10)}: not read"
-        exported = (name == "export" or "x" in flags) and not turned_off
-        for word in arguments:
-            if word.assigns():
-                self._set(word, reason, exported=exported)
-            elif match := _NAMED.match(word.text):
-                self._quoted(word, match, reason, exported)
-            elif _NAME.fullmatch(word.text) and not reason and exported:
-                self._exported.add(word.text)
-            elif not word.plain or not (_NAME.fullmatch(word.text) or word.text[:1] in "-+"):
-                self._warn(word.start, f"{name} of {visible(word.text, 60)!r}")
-            key = match[0] if (match := _NAME.match(word.text)) else ""
-            if key and not reason and (name == "readonly" or "r" in flags):
-                self._readonly.setdefault(key, self._line(word.start))
-
-    def _quoted(self, word: Word, match: re.Match[str], reason: str, exported: bool) -> None:
-        """`export "A=x y"`: no assignment by grammar, but the builtin carries it out."""
-        if match[2]:
-            reason = reason or "sets one element of an array: not read"
-        value = word.text[match.end() :]
-        known = word.literal(element=True) and "~" not in value
-        self._note(word, match[1], (value,), False, known, reason, bool(match[3]), exported, None)
-
-    def _unset(self, arguments: Sequence[Word], reason: str) -> None:
-        for word in arguments:
-            if word.text in ("-v", "-f", "-n"):
-                continue
-            if _NAME.fullmatch(word.text) and word.literal(element=True):
-                if word.text in self._readonly:
-                    continue
-                made = Assignment(word.text, (), False, self._line(word.start), False, True, reason or "unset")
-                self._add(made, None)
-            else:
-                self._warn(word.start, f"unset of {visible(word.text, 60)!r}")
-
-    # --- ends and words ----------------------------------------------------------------------------------------------
+    # --- ends --------------------------------------------------------------------------------------------------------
 
     def _skip_heredocs(self) -> None:
         for delimiter, tabs in self._heredocs:
@@ -342,44 +254,18 @@ class _Reader:
                     break
         self._heredocs.clear()
 
-    def _blame(self, first: int, reason: str) -> None:
-        for index in range(first, len(self._out.found)):
-            made = self._out.found[index].assignment
-            made = replace(made, error=made.error or reason)
-            self._out.found[index] = replace(self._out.found[index], assignment=made)
-            self._latest[made.key] = made
-
     def _stop(self, near: str) -> bool:
-        at = self._line(min(self._scan.at, max(0, len(self._scan.text) - 1)))
-        self._out.stopped = at
-        self._warn(self._scan.at - 1, f"syntax error near {visible(near, 20)!r}: bash reads nothing from here on")
-        self._blame(self._group, "stands in a line with a syntax error")
+        at = min(self._scan.at, len(self._scan.text)) - 1
+        self._effects.out.stopped = self._effects.line(at)
+        self._effects.warn(at, f"syntax error near {visible(near, 20)!r}: bash reads nothing from here on")
+        self._effects.blame(self._group, "stands in a line with a syntax error")
         return False
 
     def _unfinished(self, error: Unfinished) -> None:
         """A quote that never ends takes the rest of the file with it."""
-        what = f"{error.what} of line {self._line(error.begin)} never ends: bash sets nothing from here on"
-        self._out.stopped = self._line(error.begin)
-        self._warn(error.begin, f"{error.what} never ends: bash reads nothing from here on")
-        self._blame(self._group, "stands in a line with a syntax error")
-        if match := _NAMED.match(self._scan.text, error.word):
-            made = Assignment(match[1], (), False, self._line(error.word), False, False, what)
-            self._out.found.append(Placed(made, None))
-
-    def _mark_exported(self) -> None:
-        for index, item in enumerate(self._out.found):
-            if item.assignment.key in self._exported:
-                self._out.found[index] = replace(item, assignment=replace(item.assignment, exported=True))
-
-    def _line(self, at: int) -> int:
-        return bisect_left(self._lines, at) + 1
-
-    def _warn(self, at: int, what: str) -> None:
-        if len(self._out.warnings) < _MOST_WARNINGS:
-            self._out.warnings.append(f"line {self._line(max(0, at))}: {what}")
-
-
-def _allexport(arguments: Sequence[Word]) -> bool | None:
-    """True for `set -a` and `set -o allexport`, False for their opposites; None for any other `set`."""
-    words = [word.text for word in arguments]
-    return {("-a",): True, ("+a",): False, ("-o", "allexport"): True, ("+o", "allexport"): False}.get(tuple(words))
+        line = self._effects.line(error.begin)
+        self._effects.out.stopped = line
+        self._effects.warn(error.begin, f"{error.what} never ends: bash reads nothing from here on")
+        self._effects.blame(self._group, "stands in a line with a syntax error")
+        if match := NAMED.match(self._scan.text, error.word):
+            self._effects.unsure(match[1], error.word, f"{error.what} of line {line} never ends")
