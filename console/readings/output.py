@@ -55,6 +55,8 @@ class Output:
     last_line: str = ""
     """The last complete line of stdout: what is known of a command whose end was not seen."""
     host_key: HostKeyProblem | None = None
+    noise: str = ""
+    """What start-up files of the login shell printed before the command; one safe line, '' if nothing."""
 
     @property
     def ok(self) -> bool:
@@ -156,7 +158,12 @@ def classify(
         hint=hint,
         last_line=last,
         host_key=key,
+        noise=_noise(stdout, nonce) if nonce and out.began else "",
     )
+
+
+def _noise(raw: bytes, nonce: str) -> str:
+    return " ".join(safe_line(raw[: raw.find(_markers(nonce)[0].encode())][:2000].replace(b"\n", b" "), 200).split())
 
 
 def describe_error(error: BaseException) -> str:
