@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import signal
+import tempfile
 from typing import Any
 
 import pytest
 
 # Under nohup SIGHUP is ignored and every child inherits that; the tests of hang-ups mean the usual disposition.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# What a console remembers of a lane goes to a folder of the test run, never to that of whoever runs the tests.
+os.environ["LANESWAP_STATE"] = tempfile.mkdtemp(prefix="laneswap-test-state-")
+atexit.register(shutil.rmtree, os.environ["LANESWAP_STATE"], ignore_errors=True)
 
 BED_HELP = "run the tests that need real hosts (root on Debian or Ubuntu; `make bed` installs what they need)"
 SOAK_HELP = "run the tests that are slow by nature (`make soak`)"

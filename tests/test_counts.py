@@ -17,7 +17,7 @@ from typing import Any
 import asyncssh
 import pytest
 
-from console.feed import Feed, host, lane
+from console.feed import Feed, host, lane, lane_history
 from console.fleet.inventory import Fleet
 from console.headless import settled
 from console.rehearsal import sshd
@@ -270,7 +270,7 @@ async def test_a_snapshot_parses_nothing_and_judges_at_most_once(
         monkeypatch.setattr(module, name, call)
 
     reading = [(host, "parse_memory"), (host, "parse_gpus"), (host, "parse_facts"), (lane, "read_scrape")]
-    reading += [(lane, "throughput"), (lane, "parse_models"), (lane, "usual_band")]
+    reading += [(lane, "throughput"), (lane, "parse_models"), (lane_history, "usual_band")]
     judging = [(lane, "progress_light"), (lane, "http_light"), (lane, "judge"), (lane, "old_process")]
     async with played(tmp_path) as (fleet, overrides):
         feed = Feed(fleet, overrides)

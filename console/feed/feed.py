@@ -14,6 +14,8 @@ from console.feed.asleep import Asleep
 from console.feed.follow import LogFeed
 from console.feed.host import HostFeed
 from console.feed.lane import LaneFeed
+from console.feed.recorded import NOTHING, Recorded
+from console.feed.records import LaneRecords, record_file
 from console.feed.supervise import forever
 from console.fleet.inventory import Fleet
 from console.fleet.recipe import lane_recipes
@@ -30,10 +32,15 @@ class Feed:
     """Every source of a fleet, asked in the background from `start` to `stop`."""
 
     def __init__(
-        self, fleet: Fleet, overrides: Mapping[str, Mapping[str, Any]] | None = None, beside: Path | None = None
+        self,
+        fleet: Fleet,
+        overrides: Mapping[str, Mapping[str, Any]] | None = None,
+        beside: Path | None = None,
+        remembered: Mapping[str, Recorded] | None = None,
     ) -> None:
         """`overrides` are asyncssh connect options by host, for an embedded fleet with keys in memory; `beside` is the
-        fleet file's folder, for recipes of the operator's own. Raises FleetError.
+        fleet file's folder, for recipes of the operator's own; `remembered` is what a rehearsed lane did before, as a
+        rehearsal keeps nothing on disk. Raises FleetError.
         """
         limits = HandshakeLimits()
         recipes = lane_recipes(fleet, beside)
@@ -54,11 +61,20 @@ class Feed:
             for name, host in fleet.hosts.items()
         }
         self._lanes = {
-            name: LaneFeed(name, lane, recipes[name], self._hosts, fleet.rates, self.note)
+            name: LaneFeed(
+                name, lane, recipes[name], self._hosts, fleet.rates, self.note, self._records(name, remembered or {})
+            )
             for name, lane in fleet.lanes.items()
         }
         self._log = LogFeed()
         self._asleep = Asleep()
+
+    def _records(self, lane: str, remembered: Mapping[str, Recorded]) -> LaneRecords:
+        def tell(text: str, severity: Severity) -> None:
+            self.note(lane, text, severity)
+
+        file = None if self._fleet.rehearsal else record_file(self._fleet.name, lane)
+        return LaneRecords(tell, file, remembered.get(lane, NOTHING))
 
     async def start(self) -> None:
         """Begin to ask every source; returns at once."""

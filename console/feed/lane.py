@@ -13,11 +13,12 @@ from typing import Any
 
 from console.feed.asleep import Asleep
 from console.feed.front import FrontFeed
-from console.feed.history import History
 from console.feed.host import HostFeed, Note
 from console.feed.kept import Kept
+from console.feed.lane_history import LaneHistory
 from console.feed.rankfacts import compare
 from console.feed.ranks import Ranks
+from console.feed.records import LaneRecords
 from console.feed.supervise import forever
 from console.feed.survey import LaneSurvey
 from console.fleet.inventory import SGLANG_HEALTH_INTERVAL, Lane, Rates
@@ -43,9 +44,8 @@ from console.readings.link import LinkStatus
 from console.readings.quality import STALE_AFTER
 from console.readings.served import UnreadableModels, parse_models
 from console.readings.throughput import EngineKind, Scrape, ScrapeVerdict, Throughput, read_scrape, throughput
-from console.snapshot import LaneView, RankView, RatePoint, Severity
+from console.snapshot import LaneView, RankView, Severity
 
-HISTORY_POINTS = 1800
 WINDOW_S = 60.0
 """Window of percentiles and hit rates; `throughput` itself takes the last 10 s of it for rates."""
 SCRAPE_LIMIT_S = 5.0
@@ -62,17 +62,20 @@ PROBE_LATE_S = 5.0
 REACHABLE_CHECK_S = 0.1
 JUDGE_EVERY_S = 1.0
 """Longest time between two judgements: what was read also ages."""
-USUAL_EVERY = 10
-"""Points between two looks at the usual band: it moves slowly and costs a sort."""
-USUAL_AFTER = 60
-"""Serving points before the lane has a usual band of its own."""
 
 
 class LaneFeed:
     """Keeps one lane's newest readings and hands out its view."""
 
     def __init__(
-        self, name: str, lane: Lane, recipe: Recipe, hosts: Mapping[str, HostFeed], rates: Rates, note: Note
+        self,
+        name: str,
+        lane: Lane,
+        recipe: Recipe,
+        hosts: Mapping[str, HostFeed],
+        rates: Rates,
+        note: Note,
+        records: LaneRecords,
     ) -> None:
         self.name = name
         self.lane = lane
@@ -90,11 +93,9 @@ class LaneFeed:
         self._served: Kept[str] = Kept(f"{lane.url}/v1/models", IDENTITY_INTERVAL)
         self._scrapes: deque[Scrape] = deque(maxlen=max(120, math.ceil((lane.stall_after + 30) / rates.scrape)))
         self._probes: deque[HttpAnswer] = deque(maxlen=PROBES_KEPT)
-        self._history: History[RatePoint] = History(HISTORY_POINTS)
-        self._pools: deque[int] = deque(maxlen=8)
-        self._points = 0
-        self._usual: tuple[float, float] | None = None
-        self._last_decode: float | None = None
+        self._history = LaneHistory(records)
+        self._started: float | None = None
+        """When the head's container was started, Unix seconds by the head's clock."""
         self._verdict = LaneVerdict(LaneState.UNKNOWN, "not read yet")
         self._state_since = time.monotonic()
         self._http_light = HttpLight()
@@ -115,16 +116,21 @@ class LaneFeed:
             forever(f"{self.name} scrape", self._scrape_loop, self._throughput.fail),
             forever(f"{self.name} health", self._health_loop, self._health.fail),
             forever(f"{self.name} identity", self._identity_loop, self._served.fail),
+            forever(f"{self.name} records", self._history.records.run, lambda why: self._tell(why, Severity.LOOK)),
         ]
         if self._front is not None:
             loops.append(forever(f"{self.name} front", self._front.run, self._front.fail))
         return loops
 
     async def close(self) -> None:
-        """Close the connections to the engine and to what stands in front of it."""
+        """Close the connections to the engine and to what stands in front of it; write what is to be remembered."""
         await self._http.close()
+        await self._history.records.close()
         if self._front is not None:
             await self._front.close()
+
+    def _tell(self, text: str, severity: Severity) -> None:
+        self._note(self.name, text, severity)
 
     # The loops
 
@@ -226,31 +232,17 @@ class LaneFeed:
         self._heard += 1
         if scrape.verdict is not ScrapeVerdict.OK:
             self._throughput.fail(f"{scrape.verdict}: {scrape.detail}" if scrape.detail else str(scrape.verdict))
-            self._history.append(RatePoint(scrape.at, math.nan, math.nan))
+            self._history.missed(scrape.at)
             return
         found = throughput(self._scrapes_since(scrape.at - WINDOW_S))
         again = found.restarted and not (self._throughput.value and self._throughput.value.restarted)
         if again:
             self._note(self.name, "counters started again: the engine was restarted", Severity.LOOK)
-        before = self._throughput.value
         self._throughput.put(found, scrape.at)
-        self._keep_history(scrape.at, found, again)
-        if found.running and found.decode_tps and _tokens_came(before, found):
-            self._last_decode = found.decode_tps
+        self._history.take(scrape.at, found, self._started)
 
     def _scrapes_since(self, at: float) -> list[Scrape]:
         return [item for item in self._scrapes if item.at >= at]
-
-    def _keep_history(self, at: float, found: Throughput, again: bool) -> None:
-        decode = math.nan if found.decode_tps is None else found.decode_tps
-        kv = math.nan if found.kv.used_fraction is None else found.kv.used_fraction
-        self._history.append(RatePoint(at, decode, kv))
-        pool = found.kv.tokens
-        if pool is not None and (not self._pools or self._pools[-1] != pool or again):
-            self._pools.append(pool)
-        self._points += 1
-        if self._points % USUAL_EVERY == 0:
-            self._usual = usual_band([point.decode_tps for point in self._history.view() if point.decode_tps > 0])
 
     # The view
 
@@ -288,10 +280,12 @@ class LaneFeed:
             verdict=self._verdict,
             state_since=self._state_since,
             ranks=ranks,
-            history=self._history.view(),
-            pools=tuple(self._pools),
-            usual_decode=self._usual,
-            last_decode=self._last_decode,
+            history=self._history.points,
+            pools=self._history.pools,
+            usual_decode=self._history.usual,
+            last_decode=self._history.last_decode,
+            boots=self._history.records.boots,
+            usual_by_running=self._history.records.usual_by_running,
             site=surveyed.site,
             repos=surveyed.repos,
             download=surveyed.download,
@@ -328,6 +322,7 @@ class LaneFeed:
 
     def _lights(self, ranks: tuple[RankView, ...], now: float, wall: float) -> Lights:
         process = self._ranks.light(ranks)
+        self._started = process.started_at
         drift = self._head.drift() or 0.0
         started = None if process.started_at is None else now - (wall + drift - process.started_at)
         down = self._unreachable_since() is not None
@@ -380,18 +375,3 @@ class LaneFeed:
     def container_on(self, host: str) -> Container | None:
         """The container of this lane on `host`, as last read."""
         return self._ranks.container_on(host)
-
-
-def usual_band(rates: list[float]) -> tuple[float, float] | None:
-    """10th and 90th percentile of the lane's own decode rates, tok/s; None before there are enough."""
-    if len(rates) < USUAL_AFTER:
-        return None
-    ordered = sorted(rates)
-    return ordered[len(ordered) // 10], ordered[-1 - len(ordered) // 10]
-
-
-def _tokens_came(before: Throughput | None, found: Throughput) -> bool:
-    """False where the newest scrape brought no token: over the window the rate then falls with every scrape."""
-    if before is None or before.generation_total is None or found.generation_total is None:
-        return True
-    return found.generation_total != before.generation_total

@@ -67,7 +67,7 @@ def test_a_restart_at_rest_is_one_boot_however_long_it_stays_in_the_window() -> 
     lane = lane_feed(engine="vllm")
     for second, steps in enumerate([50, 50, 0, 0, 0, 0, 0, 0]):
         hear(lane, metrics(float(second), steps=steps, pool=4096))
-    assert list(lane._pools) == [4096, 4096]
+    assert list(lane._history.pools) == [4096, 4096]
     assert lane._throughput.value is not None and lane._throughput.value.restarted
 
 
@@ -76,7 +76,7 @@ def test_the_usual_band_comes_whatever_else_is_heard() -> None:
     for second in range(90):
         hear(lane, metrics(float(second), steps=10 * second + 1, running=1))
         probed(lane, second + 0.5)
-    assert lane._usual is not None and lane._usual[0] == pytest.approx(10.0)
+    assert lane._history.usual is not None and lane._history.usual[0] == pytest.approx(10.0)
 
 
 def test_the_last_rate_is_that_of_the_last_token_not_of_the_window_that_runs_empty() -> None:
@@ -86,7 +86,7 @@ def test_the_last_rate_is_that_of_the_last_token_not_of_the_window_that_runs_emp
     for second in range(15, 30):
         hear(lane, metrics(float(second), steps=20 * 14, running=2))
     assert lane._throughput.value is not None and lane._throughput.value.decode_tps == 0
-    assert lane._last_decode == pytest.approx(20.0)
+    assert lane._history.last_decode == pytest.approx(20.0)
 
 
 @pytest.mark.parametrize("kept", [1.0, 0.2])
