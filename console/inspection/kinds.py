@@ -58,6 +58,7 @@ KINDS: Mapping[str, Kind] = {
             "[log=F] [lock=F] [ps=F] [booted=F] [now=F] [recipe=NAME], or [is_active=F [code=F]] [unit=F] [pause=F]"
             " [gaveup=F] [log=F]",
         ),
+        Kind("sitefile", "site:sitefile", "FILE, or bash=FILE | docker=FILE | json=FILE [change=FILE]"),
     )
 }
 
