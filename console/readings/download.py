@@ -28,8 +28,8 @@ RUNNING_S = 20.0
 """Seconds since the last new byte up to which a download is RUNNING."""
 STALLED_S = 30.0
 """Seconds for which every clock must stand still before a download is STALLED."""
-STALLED_DISK_S = 60.0
-"""The same where the disk's clock is the only one that can be read."""
+STALLED_UNSURE_S = 60.0
+"""The same where the network's clock cannot be read."""
 
 
 def read_download(
@@ -155,20 +155,26 @@ def _memory(sample: DownloadSample, unit: str) -> UnitMemory | None:
 
 
 def _point(sample: DownloadSample, revision: str, expected: Expected | None, unit: str, model: str) -> Point:
+    key = (revision, unit, model)
+    for known, against, point in sample.memo:
+        if known == key and against is expected:
+            return point
     memory = _memory(sample, unit)
     pids = {item.pid for item in _downloaders(sample, model) or ()}
     # a wrapper stands for its download, but what it runs does the work
     work = [item for item in sample.processes or () if item.pid in pids or item.ppid in pids]
     calls = tuple(
-        (item.pid, item.read + item.written) for item in work if item.read is not None and item.written is not None
+        (item.pid, item.read, item.written) for item in work if item.read is not None and item.written is not None
     )
-    return Point(
+    point = Point(
         at=sample.at,
         done=look_for(sample.repo, revision, expected).done,
         received=sample.received,
         memory=memory.current if memory else None,
         calls=calls or None,
     )
+    sample.memo[:] = [(key, expected, point)]
+    return point
 
 
 def _state(facts: _Facts) -> tuple[DownloadState, str]:
@@ -220,17 +226,13 @@ def _still(facts: _Facts) -> tuple[DownloadState, str]:
     if seconds is None:
         return DownloadState.WAITING, "one reading so far"
     said = f"no new byte on disk for {seconds:.0f} s"
-    moving, unread = facts.clocks.moving, facts.clocks.unread
-    if moving:
-        return (
-            DownloadState.WAITING,
-            f"{said}; {' and '.join(moving)} of the {'host' if moving == ('network',) else 'downloader'} move",
-        )
-    alone = len(unread) == 3
-    if seconds < (STALLED_DISK_S if alone else STALLED_S):
+    if moving := facts.clocks.moving:
+        return DownloadState.WAITING, f"{said}; {', '.join(moving)}"
+    unread = facts.clocks.unread
+    if seconds < (STALLED_UNSURE_S if "network" in unread else STALLED_S):
         return DownloadState.WAITING, f"{said}; too early to say"
-    not_read = f"; {', '.join(unread)} not read" if unread else "; network and memory stand still too"
-    return DownloadState.STALLED, said + not_read
+    not_read = f"{' and '.join(unread)} not read" if unread else "network and memory stand still too"
+    return DownloadState.STALLED, f"{said}; {not_read}"
 
 
 def _idle(facts: _Facts) -> tuple[DownloadState, str]:

@@ -1,8 +1,8 @@
 """How fast a download goes and since when it stands still, from a series of readings. Pure.
 
 Disk bytes of an xet download may stand still for over a minute while the network flows, and a file may be 0 bytes long
-with its data in memory: so three clocks. The kernel does not count what a process receives from sockets in the `rchar`
-of /proc/PID/io (only read(2) and its kin), so the network clock is the host's interfaces, never that figure.
+with its data in memory: so three clocks. Reads that /proc/PID/io counts (`rchar`) prove only movement: what hf_xet and
+other Rust programs receive by recv(2) is not among them, what OpenSSL reads from its sockets by read(2) is.
 """
 
 from __future__ import annotations
@@ -17,10 +17,8 @@ RATE_LEAST_S = 10.0
 CLOCK_WINDOW_S = 20.0
 """Window in which network and memory must have moved to count as moving."""
 
-NETWORK_MOVES = 100_000.0
-"""Bytes a second that the host must receive: below it is what ssh, probes and chat clients make."""
-CALLS_MOVE = 100_000.0
-"""Bytes a second that the downloader must read or write by system calls."""
+BYTES_MOVE = 100_000.0
+"""Bytes a second from which on a clock moves: ssh, probes and chat clients make less."""
 MEMORY_MOVES = 1 << 20
 """Bytes by which the unit's memory must have changed within the window."""
 
@@ -35,24 +33,31 @@ class Clocks:
     disk: float | None
     """Bytes a second that came to be allocated."""
     network: float | None
-    """Bytes a second that the host's interfaces received, for whatever purpose."""
+    """Bytes a second that came from the network, see `network_of`."""
     memory: float | None
     """Bytes a second by which its memory grew or shrank (sign kept)."""
-    calls: float | None = None
-    """Bytes a second that the downloader read and wrote by system calls; sockets are not among them."""
+    written: float | None = None
+    """Bytes a second that the downloader wrote by system calls, allocated or not."""
+    network_of: str = ""
+    """`host`: all that its interfaces received; `downloader`: what it reads, told only while that moves."""
 
     @property
     def moving(self) -> tuple[str, ...]:
-        """Names of the clocks other than the disk's that move."""
-        network = self.network is not None and self.network >= NETWORK_MOVES
-        memory = self.memory is not None and abs(self.memory) * CLOCK_WINDOW_S >= MEMORY_MOVES
-        calls = self.calls is not None and self.calls >= CALLS_MOVE
-        return tuple(name for name, moves in (("network", network), ("memory", memory), ("writes", calls)) if moves)
+        """What moves beside the disk, in words."""
+        words = []
+        if self.network is not None and self.network >= BYTES_MOVE:
+            verb = "receives" if self.network_of == "host" else "reads"
+            words.append(f"the {self.network_of} {verb} {self.network / 1e6:.1f} MB/s")
+        if self.memory is not None and abs(self.memory) * CLOCK_WINDOW_S >= MEMORY_MOVES:
+            words.append(f"its memory {'grows' if self.memory > 0 else 'shrinks'}")
+        if self.written is not None and self.written >= BYTES_MOVE:
+            words.append(f"it writes {self.written / 1e6:.1f} MB/s")
+        return tuple(words)
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """Names of the clocks other than the disk's that nobody read."""
-        values = (("network", self.network), ("memory", self.memory), ("process I/O", self.calls))
+        """Names of the clocks beside the disk's that nobody read."""
+        values = (("network", self.network), ("memory", self.memory))
         return tuple(name for name, value in values if value is None)
 
 
@@ -65,8 +70,8 @@ class Point:
     done: int | None
     received: int | None = None
     memory: int | None = None
-    calls: tuple[tuple[int, int], ...] | None = None
-    """(pid, bytes read and written so far) of each downloader."""
+    calls: tuple[tuple[int, int, int], ...] | None = None
+    """(pid, bytes read, bytes written so far) of each downloader."""
 
 
 def rate(points: Sequence[Point]) -> tuple[float | None, float]:
@@ -131,31 +136,41 @@ def still_for(points: Sequence[Point], now: float, written: float | None = None)
 
 def clocks(points: Sequence[Point]) -> Clocks:
     """The clocks of the newest readings: disk over the rate's window, the others over CLOCK_WINDOW_S."""
-    return Clocks(rate(points)[0], _slope(points, "received"), _slope(points, "memory"), _calls(points))
+    received = _slope([(item.at, item.received) for item in points if item.received is not None])
+    memory = _slope([(item.at, item.memory) for item in points if item.memory is not None])
+    read, written = _calls(points)
+    basis = "host" if received is not None else ""
+    if received is not None and received < 0:
+        received, basis = None, ""  # an interface went
+    if received is None and read is not None and read >= BYTES_MOVE:
+        received, basis = read, "downloader"
+    return Clocks(rate(points)[0], received, memory, written, basis)
 
 
-def _slope(points: Sequence[Point], name: str) -> float | None:
-    known = [(item.at, value) for item in points if (value := getattr(item, name)) is not None]
+def _slope(known: Sequence[tuple[float, int]]) -> float | None:
     window = _newest(known, CLOCK_WINDOW_S)
     if len(window) < 2 or window[-1][0] <= window[0][0]:
         return None
-    moved = window[-1][1] - window[0][1]
-    # a counter that fell began anew: what it counted since is all that is known
-    if name == "received" and moved < 0:
-        moved = window[-1][1]
-    return moved / (window[-1][0] - window[0][0])
+    return (window[-1][1] - window[0][1]) / (window[-1][0] - window[0][0])
 
 
-def _calls(points: Sequence[Point]) -> float | None:
-    """Of the processes that were there at both ends of the window; None if there was none."""
-    known = [(item.at, dict(item.calls)) for item in points if item.calls]
-    while len(known) > 2 and known[-1][0] - known[0][0] > CLOCK_WINDOW_S:
-        known.pop(0)
-    if len(known) < 2 or known[-1][0] <= known[0][0]:
-        return None
-    before, after = known[0][1], known[-1][1]
-    moved = [max(0, after[pid] - before[pid]) for pid in after.keys() & before.keys()]
-    return sum(moved) / (known[-1][0] - known[0][0]) if moved else None
+def _calls(points: Sequence[Point]) -> tuple[float | None, float | None]:
+    """Bytes a second read and written by the processes that were there at both ends of the window."""
+    known = [(item.at, {pid: (read, written) for pid, read, written in item.calls}) for item in points if item.calls]
+    first = len(known) - 1
+    while first > 0 and known[-1][0] - known[first - 1][0] <= CLOCK_WINDOW_S:
+        first -= 1
+    window = known[max(0, min(first, len(known) - 2)) :]
+    if len(window) < 2 or window[-1][0] <= window[0][0]:
+        return None, None
+    before, after = window[0][1], window[-1][1]
+    both = before.keys() & after.keys()
+    span = window[-1][0] - window[0][0]
+    if not both:
+        return None, None
+    read = sum(max(0, after[pid][0] - before[pid][0]) for pid in both)
+    written = sum(max(0, after[pid][1] - before[pid][1]) for pid in both)
+    return read / span, written / span
 
 
 def parse_received(text: str) -> int | None:

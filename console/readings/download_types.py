@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from console.readings.download_pace import Clocks
+from console.readings.download_pace import Clocks, Point
 from console.readings.hubcache import HubRepo, Partial
 from console.readings.processes import Process
 from console.readings.units import UnitMemory, Units
@@ -45,6 +45,8 @@ class DownloadSample:
     """Unix seconds by the host's clock; the listing's own time if left out."""
     received: int | None = None
     """Bytes that the host's interfaces received so far (`download_pace.parse_received`)."""
+    memo: list[tuple[tuple[str, str, str], object, Point]] = field(default_factory=list, compare=False, repr=False)
+    """What was made of it for a revision, a unit and a model: the same sample is read again with every new one."""
 
 
 @dataclass(frozen=True, slots=True)
