@@ -83,20 +83,23 @@ def read_copy(
     now: float,
     room: int | None = None,
     old_copy: int | None = None,
+    shards: Sequence[str] = (),
 ) -> RowCopy:
     """One rank's copy out of its looks, oldest first. Never raises.
 
     `revision` is what it should be of ('' if nobody says), `want` the ranges it should get, for a copy without a
     manifest. Where its folder is not there yet, `room` is what is free on its file system and `old_copy` what
-    deleting the copy in use would free, bytes. The state is the first that holds, from top to bottom: reads the
-    shards; not to be read; nothing there or still being written; a manifest that is not one; data newer than the
-    manifest; another rank's; another revision's; holes; a revision that cannot be compared; ready.
+    deleting the copy in use would free, bytes. `shards` names the files that hold rows, where others lie beside them.
+    The state is the first that holds, from top to bottom: reads the shards; not to be read; nothing there or still
+    being written; a manifest that is not one; data newer than the manifest; another rank's; another revision's;
+    holes; a revision that cannot be compared; ready.
     """
     blank = RowCopy(rank, host, path, RowState.UNKNOWN, "not read yet", free=room)
     if reads_shards:
         return replace(blank, state=RowState.SHARDS, words=RowState.SHARDS.value, free=None)
     if not samples:
         return blank
+    samples = [_only(sample, shards) for sample in samples] if shards else samples
     newest = samples[-1]
     wanted = range_bytes(tuple(want)) or None
     blank = replace(blank, expected=wanted, basis="its share of the tables" if wanted else "")
@@ -126,6 +129,15 @@ def read_copy(
     written = newest.manifest_mtime if newest.manifest_mtime is not None or entry is None else entry.mtime
     found = replace(found, manifest=manifest, expected=manifest.bytes, basis="its manifest")
     return _with_manifest(found, manifest, data, samples, written, revision, tp)
+
+
+def _only(sample: RowSample, shards: Sequence[str]) -> RowSample:
+    kept = tuple(
+        entry
+        for entry in sample.listing.entries
+        if entry.path == MANIFEST or ((match := _SHARD.match(entry.path)) and match["name"] in shards)
+    )
+    return replace(sample, listing=replace(sample.listing, entries=kept))
 
 
 def _data(listing: Listing) -> _Data:

@@ -245,6 +245,16 @@ def test_hard_links_and_links_count_once() -> None:
     assert read([sample([one, lost])]).present == 5000
 
 
+def test_other_shards_may_lie_beside_those_with_rows() -> None:
+    """A folder that is the whole checkpoint: 46 shards that every rank has besides the two sparse ones."""
+    others = tuple(f"model-{number:05}-of-00048.safetensors" for number in range(1, 3))
+    beside = shards(30 * GIB, mtime=BUILT + 9000, inode=500, names=others)
+    look = sample([*shards(WHOLE), *beside], manifest())
+    assert read([look], shards=NAMES).state is RowState.READY
+    assert read([look], shards=NAMES).present == WHOLE
+    assert read([look]).present == WHOLE + 30 * GIB
+
+
 # --- while it is built -----------------------------------------------------------------------------------------------
 
 
