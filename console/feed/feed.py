@@ -14,13 +14,13 @@ from console.feed.asleep import Asleep
 from console.feed.follow import LogFeed
 from console.feed.host import HostFeed
 from console.feed.lane import LaneFeed
-from console.feed.recorded import NOTHING, Recorded
 from console.feed.records import LaneRecords, record_file
 from console.feed.supervise import forever
 from console.fleet.inventory import Fleet
 from console.fleet.recipe import lane_recipes
 from console.format import duration
 from console.reach.links import HandshakeLimits, make_link
+from console.readings.recorded import NOTHING, Recorded
 from console.sanitize import line, word
 from console.snapshot import Event, Severity, Snapshot
 

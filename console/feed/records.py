@@ -20,7 +20,8 @@ from typing import Protocol
 
 import platformdirs
 
-from console.feed.recorded import (
+from console.readings.boot import BootRecord
+from console.readings.recorded import (
     NOTHING,
     Pool,
     Rates,
@@ -33,7 +34,6 @@ from console.feed.recorded import (
     encode,
     merged,
 )
-from console.readings.boot import BootRecord
 from console.snapshot import Severity
 
 SAVE_EVERY_S = 60.0

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from console.readings.exits import rfc3339
+
 _ARGUMENT = re.compile(r"^(?:(?P<role>[A-Za-z0-9_.-]+)=)?(?P<path>.+?)(?:@(?P<seconds>[0-9]+(?:\.[0-9]+)?))?$")
 
 MAX_BYTES = 256 * 1024 * 1024
@@ -69,3 +71,16 @@ def reject_unknown(arguments: Sequence[Argument], allowed: Sequence[str]) -> Non
     for item in arguments:
         if item.role and item.role not in allowed:
             raise InspectError(f"unknown role {item.role!r}; this kind knows: {', '.join(allowed)}")
+
+
+def moment(arguments: Sequence[Argument], role: str) -> float | None:
+    """Unix seconds from a file that holds them or an RFC 3339 time; None without the role."""
+    source = one(arguments, role)
+    if source is None:
+        return None
+    word = source.text().strip()
+    if re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,9})?", word):
+        return float(word)
+    if (found := rfc3339(word)) is None:
+        raise InspectError(f"{source.path}: expected Unix seconds or a time such as 2026-10-18T09:04:20Z")
+    return found

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from console import sanitize
-from console.inspection.arguments import Argument, InspectError, one, reject_unknown
+from console.inspection.arguments import Argument, InspectError, moment, one, reject_unknown
 from console.readings import boot, docker_errors, roles
 from console.readings.container_rows import parse_list_row
 from console.readings.containers import Container, ContainersUnreadable, classify_exit, gone, parse_inspect
-from console.readings.exits import ContainerEvent, parse_events, rfc3339
+from console.readings.exits import ContainerEvent, parse_events
 
 ROLES = ("inspect", "list", "events", "version", "client", "error", "id", "group", "models", "log", "now", "status")
 
@@ -34,7 +34,7 @@ def containers(arguments: Sequence[Argument]) -> dict[str, Any]:
     found = _containers(arguments, events, answer) if problem is None else []
     if problem is not None:
         answer.update(state=_state(problem), problem=problem.problem, hint=problem.hint)
-    now, log = _now(arguments), _text(arguments, "log")
+    now, log = moment(arguments, "now"), _text(arguments, "log")
     if answer["state"] == "read" and (one(arguments, "inspect", default=True) or one(arguments, "list")):
         answer["containers"] = [describe(item, found, events, now, log) for item in found]
         answer["boot"] = _boot(found, log, now)
@@ -213,16 +213,3 @@ def _served_name(arguments: Sequence[Argument]) -> str | None:
     first = rows[0] if isinstance(rows, list) and rows else None
     name = first.get("id") if isinstance(first, Mapping) else None
     return sanitize.word(name) if isinstance(name, str) else None
-
-
-def _now(arguments: Sequence[Argument]) -> float | None:
-    """The time that ages are counted to: Unix seconds or RFC 3339; None without `now`."""
-    source = one(arguments, "now")
-    if source is None:
-        return None
-    word = source.text().strip()
-    if re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,9})?", word):
-        return float(word)
-    if (moment := rfc3339(word)) is None:
-        raise InspectError(f"{source.path}: expected Unix seconds or a time such as 2026-10-18T09:04:20Z")
-    return moment

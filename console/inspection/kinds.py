@@ -32,6 +32,7 @@ KINDS: Mapping[str, Kind] = {
         Kind("gpu", "node:gpu", "nvidia-smi CSV"),
         Kind("output", "node:output", "[stdout=F] [stderr=F] [exit=F] [error=F] [nonce=F] [sshd_config=F]"),
         Kind("log", "node:log", "LOG"),
+        Kind("boot", "boot:boot", "LOG [earlier=RECORDS] [started=F] [now=F] [recipe=NAME-OR-F]"),
         Kind("scrape", "engine:scrape", "0=A@0 1=B@30 [meta_info=JSON] [server_info=JSON] [health=PROBES]"),
         Kind("health", "engine:health", "PROBES [0=A@0 1=B@60]"),
         Kind(

@@ -253,6 +253,7 @@ def log(arguments: Sequence[Argument]) -> dict[str, Any]:
         "complete": found.complete,
         "segments": found.segments,
         "verbatim": found.verbatim,
+        "cut": [{"line": number, "characters": size} for number, size in found.cut],
         "replacements": found.replacements,
         "control_characters_came": found.controls,
         "control_characters_shown": sum(control_characters(text) for text in found.lines),

@@ -18,7 +18,8 @@ What is asked, and nothing else (a stand-in for Docker needs only these five; al
     ones, one JSON object a line. Read: `Type`, `Action` (old: `status`), `Actor.ID` (old: `id`),
     `Actor.Attributes.{name,exitCode,signal}`, `timeNano` (old: `time`). A server may ignore the filters: what is not
     wanted is dropped here.
-`/vN/containers/{id}/logs?stdout=1&stderr=1&timestamps=1&follow=1&tail=200` (`tail=1000&since=T` after a reconnect)
+`/vN/containers/{id}/logs?stdout=1&stderr=1&timestamps=1&follow=1&tail=200` (`tail=1000&since=T` after a reconnect;
+`tail=20000&since=T`, with or without `follow`, for the log of a start)
     One kept-open chunked answer. Unless the container has a TTY, frames of an 8-byte header (stream 1 or 2, three
     zero bytes, length as big-endian 32 bits) and that many bytes; each line starts with an RFC 3339 time and a space.
 
@@ -43,6 +44,7 @@ from console import sanitize
 from console.reach.docker_door import PROBED_BY_SOCKET, DockerDoor
 from console.reach.docker_follow import LogFollower, OnLine
 from console.reach.docker_log import Lines, api_time
+from console.reach.docker_scan import LogScan, Take
 from console.reach.docker_threads import DockerSilent, DockerUnreadable, NoSuchContainer, Threads
 from console.reach.link import Link, ReachError
 from console.readings.container_rows import freshness, parse_list_row
@@ -139,7 +141,7 @@ class DockerEngine:
         self._threads = Threads(f"docker-{link.name}")
         self._door = DockerDoor(link, socket_path, self._threads, limit)
         self._reader: Sdk | None = None
-        self._followers: list[LogFollower] = []
+        self._followers: list[LogFollower | LogScan] = []
         self._stream: asyncio.Task[str] | None = None
         self._turn = asyncio.Lock()
         self._known: dict[str, _Known] = {}
@@ -274,6 +276,12 @@ class DockerEngine:
         follower = LogFollower(self._door, self._threads, container_id, on_line)
         self._followers = [*(known for known in self._followers if not known.closed), follower]
         return follower
+
+    def scan_log(self, container_id: str, take: Take, *, since: float | None, follow: bool) -> LogScan:
+        """Read the log of a start (`since`, Unix seconds) line by line; `take` is called in the reading thread."""
+        scan = LogScan(self._door, self._threads, container_id, take, since=since, follow=follow)
+        self._followers = [*(known for known in self._followers if not known.closed), scan]
+        return scan
 
     async def close(self) -> None:
         """End every thread, connection and forwarded file. May be called twice."""

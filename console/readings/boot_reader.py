@@ -40,6 +40,8 @@ FRESH_LINES = 200
 """Lines before an engine's opening one that belong to its start too: hooks of an overlay speak first."""
 MOST_ENGINES = 64
 
+NO_WORD = "without saying why"
+"""Part of the cause where a log names none: another rank's may."""
 NO_WORDS = BootWords()
 _NUMBER = re.compile(r"\s*([0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,15})")
 _TAG = re.compile(r"DP[0-9]{1,4}")
@@ -139,7 +141,7 @@ class BootReader:
 
     def over(self) -> None:
         """No line will come any more, as at the end of a captured file: an exception that stands there counts."""
-        if not self._ready:
+        if not self.ready:
             self._faults.over(self._lines)
 
     def ended(self) -> None:
@@ -172,7 +174,7 @@ class BootReader:
     def _mark(self, at: float | None, head: Head, mark: Mark, stars: tuple[str, ...]) -> None:
         if mark.says is Says.OPENS:
             self._open()
-        elif self._ready:
+        elif self.ready:
             return
         if mark.engine and not self._engine:
             self._engine = mark.engine
@@ -234,14 +236,14 @@ class BootReader:
 
     def _come_up(self, at: float | None) -> None:
         # where the line has no stamp: nothing is known to happen between the line before and this one
-        if not self._ready and self._spans.enter(PhaseName.READY, self._clock.now if at is None else at):
+        if not self.ready and self._spans.enter(PhaseName.READY, self._clock.now if at is None else at):
             self._faults.came_up()
             self._needles = self._patterns.late
 
     def _bar(self, at: float | None, text: str) -> None:
         bar = loading_progress([text])
         phase = self._spans.phase
-        if bar is None or self._ready or (phase is not PhaseName.DRAFT and self._spans.reached(PhaseName.POST_PROCESS)):
+        if bar is None or self.ready or (phase is not PhaseName.DRAFT and self._spans.reached(PhaseName.POST_PROCESS)):
             return
         if phase is not PhaseName.DRAFT:
             self._enter(PhaseName.WEIGHTS, at, "")
@@ -255,7 +257,8 @@ class BootReader:
     # What is known
 
     @property
-    def _ready(self) -> bool:
+    def ready(self) -> bool:
+        """It is up, and lines tell nothing more but its end."""
         return self._spans.phase is PhaseName.READY
 
     @property
@@ -270,7 +273,7 @@ class BootReader:
 
     def boot(self, now: float | None = None) -> Boot:
         """The start so far. `now` is Unix seconds by the host's clock: with it silence is told from work."""
-        ready = self._ready
+        ready = self.ready
         missing = self._missing()
         absolute = self._clock.absolute
         newest = self._clock.now
@@ -346,7 +349,7 @@ class BootReader:
                 return BootFailure(line(item.cause, 300), "", False, line(item.advice, 300))
         if self._ended:
             phase = f" in {self._spans.phase}" if self._spans.phase else ""
-            return BootFailure(f"ended{phase} without saying why", line(self._said, 300), False, "see how it exited")
+            return BootFailure(f"ended{phase} {NO_WORD}", line(self._said, 300), False, "see how it exited")
         span, newest = self._spans.last, self._clock.now
         if now is None or span is None or newest is None or span.done or not self._clock.absolute:
             return None

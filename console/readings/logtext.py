@@ -38,12 +38,18 @@ class LogText:
     """Control characters that came and were taken out or made visible, tabs and line ends apart."""
     verbatim: int
     """Lines shown exactly as they came."""
+    cut: tuple[tuple[int, int], ...] = ()
+    """(line number from 1, characters that came) of lines too long to be shown whole: they end with an ellipsis."""
 
 
 _PERCENT = re.compile(r"\s[0-9]{1,3}%")
 _COUNTS = re.compile(r"\|\s*([0-9]{1,9})/([0-9]{1,9})\b")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _TAIL = 400
+SHOWN = 2000
+"""Characters of a line that are shown."""
+MOST_CUT = 1000
+"""Cut lines that are listed."""
 _LOOKED_AT = 2000
 
 
@@ -54,7 +60,9 @@ def read_log(data: bytes) -> LogText:
     complete = not rows[-1]
     if complete:
         rows.pop()
-    shown = lines(text)
+    shown = lines(text, SHOWN)
+    first = len(rows) - len(shown) + 1
+    long = [(number, len(row)) for number, row in enumerate(rows[first - 1 :], first) if _cut(row)]
     return LogText(
         lines=tuple(shown),
         complete=complete,
@@ -64,7 +72,13 @@ def read_log(data: bytes) -> LogText:
         replacements=text.count(REPLACEMENT),
         controls=len(_CONTROL.findall(text)),
         verbatim=sum(1 for row, seen in zip(rows, shown, strict=False) if row == seen),
+        cut=tuple(long[:MOST_CUT]),
     )
+
+
+def _cut(row: str) -> bool:
+    """Whether what is seen of a line (after its last carriage return) is longer than what is shown."""
+    return len(row) > SHOWN and len(row.rstrip("\r").rpartition("\r")[2]) > SHOWN
 
 
 def loading_progress(texts: Sequence[str], label: str = "shard") -> Progress | None:
