@@ -7,11 +7,12 @@ Nothing that boots compares revisions: rows of the old one under a new checkpoin
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from console.readings.listing import Entry, Leads, Listing
+from console.readings.row_looks import MANIFEST as MANIFEST
+from console.readings.row_looks import QUIET_AFTER_S, Shards, being_written, grows, only, rate, shards_of, still_for
+from console.readings.row_looks import RowSample as RowSample
 from console.readings.row_manifest import ManifestUnreadable as ManifestUnreadable
 from console.readings.row_manifest import parse_manifest as parse_manifest
 from console.readings.row_manifest import parse_ranges as parse_ranges
@@ -29,45 +30,13 @@ from console.readings.tiling import rank_share as rank_share
 from console.readings.tiling import tile as tile
 
 GIB = 1024**3
-MANIFEST = "engram-local.json"
 ROOM_BESIDE = GIB
 """Bytes that `engram_local.py` wants free beyond the copy itself, counted before it writes."""
-WINDOW_S = 30.0
-"""Seconds over which the rate of a copy is taken."""
 MTIME_SLACK_S = 5.0
 """Seconds by which data may be newer than its manifest: the manifest is written last."""
 CREATED_SLACK_S = 600.0
 """The same for the time that stands in the manifest, which a tool may take before it copies: none takes longer."""
 _COMPRESSING = ("btrfs", "zfs", "bcachefs")
-QUIET_AFTER_S = 30.0
-"""Seconds without a new byte after which a copy is said to stand still."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowSample:
-    """One look at a copy's folder."""
-
-    at: float
-    """Monotonic seconds."""
-    listing: Listing
-    manifest_text: str | None
-    """None where there is none, or where it could not be read: the listing tells which."""
-    manifest_mtime: float | None = None
-    """Unix seconds; the listing's where it is None."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Data:
-    """The shards of one listing."""
-
-    present: int
-    apparent: int
-    newest: float | None
-    files: int
-    partial: bool
-
-
-_SHARD = re.compile(r"^(?P<name>[^/]+\.safetensors)(?P<partial>(?:\.[0-9a-f]{8})?\.(?:partial|incomplete))?$")
 
 
 def read_copy(
@@ -99,23 +68,23 @@ def read_copy(
         return replace(blank, state=RowState.SHARDS, words=RowState.SHARDS.value, free=None)
     if not samples:
         return blank
-    samples = [_only(sample, shards) for sample in samples] if shards else samples
+    samples = [only(sample, shards) for sample in samples] if shards else samples
     newest = samples[-1]
     wanted = range_bytes(tuple(want)) or None
     blank = replace(blank, expected=wanted, basis="its share of the tables" if wanted else "")
     listing = newest.listing
     if listing.problem == "missing":
-        return _without_manifest(replace(blank, present=0, apparent=0), _data(listing), samples, now, old_copy)
+        return _without_manifest(replace(blank, present=0, apparent=0), shards_of(listing), samples, now, old_copy)
     if listing.problem or listing.truncated:
         return replace(blank, words=f"unknown: {listing.problem or 'more files than a copy has'}")
-    data = _data(listing)
+    data = shards_of(listing)
     found = replace(
         blank,
         present=data.present,
         apparent=data.apparent,
         free=room if listing.free is None else listing.free,
         newest=data.newest,
-        rate=_rate(samples),
+        rate=rate(samples),
     )
     entry = next((item for item in listing.entries if item.path == MANIFEST), None)
     if newest.manifest_text is None and entry is not None:
@@ -128,74 +97,30 @@ def read_copy(
         return replace(found, state=RowState.UNREADABLE, words=f"manifest unreadable: {error}")
     written = newest.manifest_mtime if newest.manifest_mtime is not None or entry is None else entry.mtime
     found = replace(found, manifest=manifest, expected=manifest.bytes, basis="its manifest")
-    return _with_manifest(found, manifest, data, samples, written, revision, tp)
+    if going := _rebuilt(found, manifest, data, samples, written, now):
+        return going
+    if behind := _behind(data, manifest, written):
+        return replace(found, state=RowState.OLD_MANIFEST, words=f"{behind}, rebuild", note=_replacing(found))
+    if wrong := _other_copy(found, manifest, revision, tp):
+        return wrong
+    if data.present < manifest.bytes:
+        return _with_holes(found, samples, manifest.bytes - data.present)
+    return _named(found, manifest, revision)
 
 
-def _only(sample: RowSample, shards: Sequence[str]) -> RowSample:
-    kept = tuple(
-        entry
-        for entry in sample.listing.entries
-        if entry.path == MANIFEST or ((match := _SHARD.match(entry.path)) and match["name"] in shards)
-    )
-    return replace(sample, listing=replace(sample.listing, entries=kept))
-
-
-def _data(listing: Listing) -> _Data:
-    """Bytes of the shards: where one is being written anew beside the whole one, the new file alone counts."""
-    shards: dict[str, list[tuple[Entry, bool]]] = {}
-    for entry in listing.entries:
-        real = entry.kind == "f" or (entry.kind == "l" and entry.leads in (Leads.INSIDE, Leads.OUTSIDE))
-        if real and (match := _SHARD.match(entry.path)):
-            shards.setdefault(match["name"], []).append((entry, bool(match["partial"])))
-    kept: dict[object, Entry] = {}
-    for files in shards.values():
-        growing = [entry for entry, partial in files if partial]
-        for entry in growing or [entry for entry, _ in files]:
-            kept[entry.inode or entry.path] = entry
-    return _Data(
-        present=sum(entry.present for entry in kept.values()),
-        apparent=sum(entry.apparent for entry in kept.values()),
-        newest=max((entry.mtime for entry in kept.values() if entry.mtime is not None), default=None),
-        files=len(kept),
-        partial=any(partial for files in shards.values() for _, partial in files),
-    )
-
-
-def _rate(samples: Sequence[RowSample]) -> float | None:
-    """Bytes a second over the last WINDOW_S, since the last time that bytes went away; None before two looks."""
-    end = samples[-1]
-    bytes_there = last = _data(end.listing).present
-    begin: RowSample | None = None
-    for sample in reversed(samples[:-1]):
-        if end.at - sample.at > WINDOW_S:
-            break
-        present = _data(sample.listing).present
-        if sample.listing.problem or present > last:
-            break
-        begin, last = sample, present
-    if begin is None or end.at - begin.at < 0.5:
-        return None
-    return (bytes_there - last) / (end.at - begin.at)
-
-
-def _still_for(samples: Sequence[RowSample], now: float) -> float:
-    """Seconds for which neither bytes nor times of the shards have moved, as far back as the looks go."""
-    mark = _moving(samples[-1])
-    since = samples[-1].at
-    for sample in reversed(samples):
-        if _moving(sample) != mark:
-            break
-        since = sample.at
-    return max(0.0, now - since)
-
-
-def _moving(sample: RowSample) -> tuple[int, float | None]:
-    data = _data(sample.listing)
-    return data.present, data.newest
+def judge_manifest(rank: int, host: str, path: str, text: str, *, revision: str, tp: int | None) -> RowCopy:
+    """What a manifest alone tells of a rank's copy: never that it is ready. Never raises."""
+    found = RowCopy(rank, host, path, RowState.UNKNOWN, "unknown: its shards were not looked at")
+    try:
+        manifest = parse_manifest(text)
+    except ManifestUnreadable as error:
+        return replace(found, state=RowState.UNREADABLE, words=f"manifest unreadable: {error}")
+    found = replace(found, manifest=manifest, expected=manifest.bytes, basis="its manifest")
+    return _other_copy(found, manifest, revision, tp) or found
 
 
 def _without_manifest(
-    found: RowCopy, data: _Data, samples: Sequence[RowSample], now: float, old_copy: int | None
+    found: RowCopy, data: Shards, samples: Sequence[RowSample], now: float, old_copy: int | None
 ) -> RowCopy:
     missing = None if found.expected is None else max(0, found.expected - data.present)
     beside = 0 if data.files else ROOM_BESIDE
@@ -206,11 +131,14 @@ def _without_manifest(
         )
     if not data.files:
         return replace(found, state=RowState.WAITS, words=RowState.WAITS.value)
-    words = "copying, no manifest"
-    if (still := _still_for(samples, now)) >= QUIET_AFTER_S:
-        words += f"; no new byte for {int(still)}s"
+    words = f"copying, no manifest{_quiet(samples, now)}"
     left = missing / found.rate if missing and found.rate and found.rate > 0 else None
     return replace(found, state=RowState.COPYING, words=words, left=left)
+
+
+def _quiet(samples: Sequence[RowSample], now: float) -> str:
+    still = still_for(samples, now)
+    return f"; no new byte for {int(still)}s" if still >= QUIET_AFTER_S else ""
 
 
 def _first_delete(needed: int, found: RowCopy, old_copy: int | None) -> str:
@@ -221,36 +149,40 @@ def _first_delete(needed: int, found: RowCopy, old_copy: int | None) -> str:
     return f"no room for two: delete the old copy ({_gib(old_copy)} GiB) at the stop, then build"
 
 
-def _with_manifest(
+def _rebuilt(
     found: RowCopy,
     manifest: RowManifest,
-    data: _Data,
+    data: Shards,
     samples: Sequence[RowSample],
     written: float | None,
-    revision: str,
-    tp: int | None,
-) -> RowCopy:
-    behind = _behind(data, manifest, written)
-    if data.partial or (behind and _being_written(samples)):
-        of = f" of {manifest.revision[:8]}" if manifest.revision else ""
-        whole = found.present is not None and found.present >= manifest.bytes
-        return replace(
-            found,
-            state=RowState.COPYING,
-            words=f"copying over the old copy, its manifest{of} is still there",
-            # blocks that are overwritten are allocated already: how far it is cannot be seen
-            expected=None if whole else found.expected,
-            basis="" if whole else found.basis,
-        )
-    if behind:
-        return replace(found, state=RowState.OLD_MANIFEST, words=f"{behind}, rebuild", note=_replacing(found))
+    now: float,
+) -> RowCopy | None:
+    """A copy that is being written over while the manifest of the former one is still there."""
+    if not data.partial and not (_behind(data, manifest, written) and being_written(samples)):
+        return None
+    of = f" of {manifest.revision[:8]}" if manifest.revision else ""
+    whole = data.present >= manifest.bytes
+    return replace(
+        found,
+        state=RowState.COPYING,
+        words=f"copying over the old copy, its manifest{of} is still there{_quiet(samples, now)}",
+        # blocks that are overwritten are allocated already: how far it is cannot be seen
+        expected=None if whole else found.expected,
+        basis="" if whole else found.basis,
+    )
+
+
+def _other_copy(found: RowCopy, manifest: RowManifest, revision: str, tp: int | None) -> RowCopy | None:
+    """A copy of another rank or another revision, by its manifest; None where it says nothing against it."""
     if words := _other_rank(found.rank, manifest, tp):
         return replace(found, state=RowState.WRONG_RANK, words=f"{words}, rebuild", note=_replacing(found))
     if revision and manifest.revision and not _same(revision, manifest.revision):
         words = f"old revision {manifest.revision[:8]}, rebuild"
         return replace(found, state=RowState.OLD_REVISION, words=words, note=_replacing(found))
-    if data.present < manifest.bytes:
-        return _with_holes(found, samples, manifest.bytes - data.present)
+    return None
+
+
+def _named(found: RowCopy, manifest: RowManifest, revision: str) -> RowCopy:
     if not manifest.revision:
         return replace(found, words="unknown: its manifest names no revision")
     if not revision:
@@ -259,7 +191,7 @@ def _with_manifest(
 
 
 def _with_holes(found: RowCopy, samples: Sequence[RowSample], missing: int) -> RowCopy:
-    if _grows(samples):
+    if grows(samples):
         return replace(found, state=RowState.COPYING, words="copying, its manifest is there already")
     fstype = samples[-1].listing.fstype
     if fstype in _COMPRESSING:
@@ -271,7 +203,7 @@ def _with_holes(found: RowCopy, samples: Sequence[RowSample], missing: int) -> R
     return replace(found, state=RowState.HOLES, words=words, note=_replacing(found))
 
 
-def _behind(data: _Data, manifest: RowManifest, written: float | None) -> str:
+def _behind(data: Shards, manifest: RowManifest, written: float | None) -> str:
     """Words where the data is newer than its manifest; '' where it is not, or where nothing tells."""
     if data.newest is None:
         return ""
@@ -280,17 +212,6 @@ def _behind(data: _Data, manifest: RowManifest, written: float | None) -> str:
     if manifest.created is not None and data.newest > manifest.created + CREATED_SLACK_S:
         return f"{RowState.OLD_MANIFEST.value}: created before it"
     return ""
-
-
-def _being_written(samples: Sequence[RowSample]) -> bool:
-    """Whether bytes or times of the shards moved within the window."""
-    recent = [sample for sample in samples if samples[-1].at - sample.at <= WINDOW_S]
-    return len({_moving(sample) for sample in recent}) > 1
-
-
-def _grows(samples: Sequence[RowSample]) -> bool:
-    rate = _rate(samples)
-    return rate is not None and rate > 0
 
 
 def _other_rank(rank: int, manifest: RowManifest, tp: int | None) -> str:

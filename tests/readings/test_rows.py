@@ -32,6 +32,7 @@ from console.readings.rows import (
     RowCopy,
     RowSample,
     RowState,
+    judge_manifest,
     parse_manifest,
     parse_ranges,
     read_copy,
@@ -317,6 +318,12 @@ def test_a_manifest_that_came_before_the_last_bytes() -> None:
     assert read(looks, now=1004.0).words == "copying, its manifest is there already"
 
 
+def test_a_file_that_was_left_behind_says_that_it_stands_still() -> None:
+    looks = [sample(shards(GIB, suffix=".partial"), manifest(), at=1000.0 + n * 40) for n in (0, 1)]
+    found = read(looks, now=1040.0)
+    assert found.words == "copying over the old copy, its manifest of 89abcdef is still there; no new byte for 40s"
+
+
 # --- room ------------------------------------------------------------------------------------------------------------
 
 
@@ -378,6 +385,17 @@ def test_a_broken_manifest_says_what_is_wrong() -> None:
     found = read([sample(shards(WHOLE), manifest()[:50])])
     assert found.state is RowState.UNREADABLE
     assert found.words.startswith("manifest unreadable: not JSON: ")
+
+
+def test_a_manifest_alone_never_makes_a_copy_ready() -> None:
+    def judged(name: str, rank: int = 2) -> tuple[str, str]:
+        found = judge_manifest(rank, "n", "/rows", manifest(name), revision=NEW, tp=4)
+        return found.state.value, found.words
+
+    assert judged("rank2") == ("unknown", "unknown: its shards were not looked at")
+    assert judged("rank2", 3)[0] == "another rank's slice"
+    assert judged("rank2.STALE-REVISION") == ("old revision", "old revision 01234567, rebuild")
+    assert judge_manifest(2, "n", "/rows", "{", revision=NEW, tp=4).state is RowState.UNREADABLE
 
 
 def test_order_of_the_states() -> None:
