@@ -202,6 +202,23 @@ def keys(*, json: Json = False) -> int:
     return EXIT_GOOD
 
 
+@app.command
+def doctor(fleet: FleetFile = None, *, json: Json = False) -> int:
+    """Are this machine, every host and every lane set up? Says what was found and what to do; changes nothing."""
+    from console.doctor.check import as_json, as_text, exit_code
+    from console.doctor.examine import diagnose
+
+    file = fleet or default_path()
+    if not file.exists() and (fleet is not None or os.environ.get("LANESWAP_FLEET")):
+        raise UsageError(_no_fleet(fleet, file))
+    checks = diagnose(file if file.exists() else None)
+    if json:
+        _print_answer(as_json(checks), as_json=True)
+    else:
+        print("\n".join(as_text(checks)))
+    return exit_code(checks)
+
+
 def _live_source(path: Path | None) -> Source:
     from console.feed import Feed
 
