@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from console.fleet.sitefile import parse_site
 from console.fleet.siteshell import read_shell
 from console.fleet.sitetypes import Assignment, SiteKind, visible
 from console.fleet.sitewords import Piece, Word
@@ -88,6 +90,7 @@ def propose(
         edits.refusals += _wrong(data, made, changes, SiteKind(kind))
     if edits.refusals:
         return Proposal(data, (), tuple(edits.refusals), tuple(edits.notes), "", hashlib.sha256(data).hexdigest())
+    edits.notes += _follow(data, [change.key for *_, change in edits.found], SiteKind(kind))
     done = tuple(change for *_, change in sorted(edits.found, key=lambda item: item[0]))
     return Proposal(made, done, (), tuple(edits.notes), _diff(data, made, path), hashlib.sha256(made).hexdigest())
 
@@ -167,8 +170,6 @@ def _docker(edits: _Edits, key: str, value: str) -> tuple[int, int, str, Assignm
 
 def _wrong(before: bytes, after: bytes, changes: Mapping[str, str], kind: SiteKind) -> Iterator[str]:
     """Keys that would come out otherwise than wanted: never, by construction; the last line of defence."""
-    from console.fleet.sitefile import parse_site
-
     old, new = parse_site(before, kind), parse_site(after, kind)
     keys = dict.fromkeys(item.key for item in (*old.assignments, *new.assignments))
     for key in keys:
@@ -178,6 +179,15 @@ def _wrong(before: bytes, after: bytes, changes: Mapping[str, str], kind: SiteKi
                 yield f"{visible(key, 80)}: would not come out as wanted"
         elif was is None or now is None or (was.values, was.error, was.literal) != (now.values, now.error, now.literal):
             yield f"{visible(key, 80)}: would change as well"
+
+
+def _follow(data: bytes, changed: Sequence[str], kind: SiteKind) -> Iterator[str]:
+    """Other keys that are made of a changed one."""
+    for item in parse_site(data, kind).assignments:
+        for key in changed:
+            used = re.compile(rf"\$\{{?{re.escape(key)}(?![A-Za-z0-9_])")
+            if item.key != key and not item.literal and any(used.search(value) for value in item.values):
+                yield f"{visible(item.key, 80)} (line {item.line}) is made of {key} and changes with it"
 
 
 def _diff(before: bytes, after: bytes, path: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from console.fleet.siteeffects import DECLARERS, IN_FUNCTION, NAMED, Effects, Placed, ShellRead
 from console.fleet.sitetypes import visible
-from console.fleet.sitewords import Scanner, Unfinished, Word
+from console.fleet.sitewords import Scanner, TooMuch, Unfinished, Word
 
 __all__ = ["Placed", "ShellRead", "read_shell"]
 
@@ -62,6 +62,8 @@ class _Reader:
                 pass
         except Unfinished as error:
             self._unfinished(error)
+        except TooMuch:
+            self._give_up()
         return self._effects.finish()
 
     # --- one command -------------------------------------------------------------------------------------------------
@@ -260,6 +262,13 @@ class _Reader:
         self._effects.warn(at, f"syntax error near {visible(near, 20)!r}: bash reads nothing from here on")
         self._effects.blame(self._group, "stands in a line with a syntax error")
         return False
+
+    def _give_up(self) -> None:
+        """Not read to its end: any key may be set again further down."""
+        line = self._effects.line(self._scan.at)
+        self._effects.out.stopped = line
+        self._effects.warn(self._scan.at, "too many words: not read from here on")
+        self._effects.blame(0, f"may be set again below line {line}, which is not read")
 
     def _unfinished(self, error: Unfinished) -> None:
         """A quote that never ends takes the rest of the file with it."""

@@ -20,6 +20,9 @@ _ANSI = {"n": "\n", "t": "\t", "r": "\r", "e": "\x1b", "E": "\x1b", "\\": "\\", 
 _OPERATORS = ("&&", "||", ";;", "|&", "&>", ";&", ";", "&", "|", "(", ")", "<<<", "<<-", "<<", "<&", "<>", "<",
               ">>", ">&", ">|", ">")  # fmt: skip
 
+MOST_WORDS = 10_000
+"""Real site files have a hundred."""
+
 
 class Unfinished(Exception):
     """A quote, expansion or array that the file never ends. `begin` is where it was opened."""
@@ -30,6 +33,10 @@ class Unfinished(Exception):
         self.begin = begin
         self.word = word
         """Where the word that holds it begins."""
+
+
+class TooMuch(Exception):
+    """More words than any real file has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +111,7 @@ class Scanner:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
+        self._words = 0
 
     def blanks(self) -> None:
         """Go past blanks, continued lines and a comment; stop at whatever else comes."""
@@ -125,8 +133,11 @@ class Scanner:
         return found
 
     def word(self, *, arrays: bool) -> Word:
-        """The word that stands here. Raises Unfinished."""
+        """The word that stands here. Raises Unfinished, and TooMuch where there were too many before."""
         start = self.at
+        self._words += 1
+        if self._words > MOST_WORDS:
+            raise TooMuch
         pieces: list[Piece] = []
         try:
             while self.at < len(self.text) and (piece := self._piece()):
