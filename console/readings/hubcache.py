@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from posixpath import basename, dirname, normpath
+from sys import intern
 
 from console.readings.listing import Entry, Leads, Listing
 
@@ -142,7 +143,7 @@ def read_repo(listing: Listing, repo: str = "") -> HubRepo:
         refs=refs,
         present=_once([*whole.values(), *unfinished, *inside]),
         prunable=tuple(item.revision for item in snapshots if not item.refs),
-        blobs={name: (item.apparent, item.present) for name, item in whole.items()},
+        blobs={intern(name): (item.apparent, item.present) for name, item in whole.items()},
         loose=_once(loose),
     )
 
@@ -263,9 +264,10 @@ def _snapshot(
         present=_once(good),
         shards_done=done,
         shards_total=total,
-        sizes={item.path[1:]: item.apparent for item in good},
+        # one text for the same path in every reading that is kept: a series of them is as large as one
+        sizes={intern(item.path[1:]): item.apparent for item in good},
         refs=named,
-        on_disk={item.path[1:]: item.present for item in good},
+        on_disk={intern(item.path[1:]): item.present for item in good},
         unreadable=tuple(item.path[1:] for item, leads in places if leads is None),
         absolute=tuple(item.path[1:] for item in good if item.target.startswith("/") and item.kind == "l"),
         newest=max(times) if times else None,
