@@ -65,6 +65,8 @@ class WatchdogPlace:
     lock: str = ""
     process: str = ""
     """Part of its command line."""
+    process_also: tuple[str, ...] = ()
+    """Other parts that one started by hand may have."""
     unit: str = ""
     manager: str = "system"
     pause_flag: str = ""

@@ -28,6 +28,9 @@ from console.sanitize import line
 
 _SLACK = 60.0
 """Seconds by which a process may seem younger than its own first line: start times are counted in ticks since boot."""
+_SETTLE = 30.0
+"""Seconds after lock or log were begun in which a list of processes may still be the one from before: processes are
+looked at less often than files."""
 _RUNNERS = re.compile(
     r"(?:ba|da|a|z|k)?sh|fish|python[0-9.]*|perl|ruby|node|env|nohup|setsid|timeout|flock|nice|ionice|chrt|sudo"
 )
@@ -217,6 +220,8 @@ def _not_running(seen: _Seen) -> Watchdog:
     story, lock_pid = seen.story, seen.lock_pid
     if seen.log is None or there(seen.log) is None:
         return _unknown(seen, f"its log: {why_not(seen.log)}")
+    if _just_begun(seen):
+        return _unknown(seen, "just begun, its process is not looked for yet")
     other = seen.alive.get(lock_pid) if lock_pid is not None else None
     if other is None and story.pid is not None and story.state not in ENDED:
         other = seen.alive.get(story.pid)
@@ -229,6 +234,13 @@ def _not_running(seen: _Seen) -> Watchdog:
     if story.state in ENDED and story.state is not None:
         return _watchdog(seen, story.state, detail=story.text, told=True)
     return _watchdog(seen, WatchdogState.OFF, detail=_vanished(seen))
+
+
+def _just_begun(seen: _Seen) -> bool:
+    begun = [written(seen.lock)] if seen.lock_pid is not None else []
+    if seen.story.state is WatchdogState.STARTING:
+        begun.append(written(seen.log))
+    return any(at is not None and abs(seen.now - at) < _SETTLE for at in begun)
 
 
 def _vanished(seen: _Seen) -> str:

@@ -264,6 +264,18 @@ def test_a_dead_process_with_its_lock_is_a_dead_lock() -> None:
     assert "names 48211, which is gone" in found.words
 
 
+def test_one_that_has_just_begun_is_not_dead_because_processes_were_listed_before() -> None:
+    """Files are looked at every 5 s, processes every 15 s: a lock that is that new proves nothing yet."""
+    log = log_until("watchdog started")
+    fresh = file("48211\n", STARTED)
+    found = seen(log, 10.0, lock=fresh, processes=())
+    assert (found.state, found.protecting) == (WatchdogState.UNKNOWN, None)
+    assert found.short == "unknown: just begun, its process is not looked for yet"
+    assert seen(log, 10.0, lock=MISSING, processes=()).state is WatchdogState.UNKNOWN
+    assert seen(log, 31.0, lock=fresh, processes=()).state is WatchdogState.DEAD_LOCK
+    assert seen(log_until("22:10:42 armed"), 40.0, lock=fresh, processes=()).state is WatchdogState.DEAD_LOCK
+
+
 def test_a_zombie_watches_nothing() -> None:
     assert seen(log_until("22:10:42 armed"), processes=(process(state="Z"),)).state is WatchdogState.DEAD_LOCK
 
