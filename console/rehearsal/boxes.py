@@ -16,7 +16,7 @@ from pathlib import Path
 
 from console.rehearsal import engine as engine_process
 from console.rehearsal.machine import Load
-from console.rehearsal.scenario import ContainerModel, EngineModel
+from console.rehearsal.scenario import ContainerModel, ContainerOn, EngineModel
 
 ENGINE = Path(__file__).with_name("engine.py")
 LOG_LINES = 4000
@@ -61,14 +61,52 @@ class Box:
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     @property
+    def own(self) -> ContainerOn:
+        """What differs on this host."""
+        return self.model.on.get(self.host, ContainerOn())
+
+    @property
     def args(self) -> list[str]:
         """The container's arguments, with this rank's number."""
-        return [word.replace("{rank}", str(self.rank)) for word in self.model.args]
+        words = (*(self.model.args if self.own.args is None else self.own.args), *self.own.more_args)
+        return [word.replace("{rank}", str(self.rank)) for word in words]
+
+    @property
+    def mounts(self) -> tuple[str, ...]:
+        """`source:target` or `source:target:ro`."""
+        return self.model.mounts if self.own.mounts is None else self.own.mounts
+
+    @property
+    def env(self) -> list[str]:
+        """`NAME=VALUE`, with this rank's number."""
+        values = {**self.model.env, **self.own.env}
+        return [f"{key}={value.replace('{rank}', str(self.rank))}" for key, value in values.items()]
+
+    @property
+    def image_id(self) -> str:
+        """Digest of the image that it was made from, whatever its name means now."""
+        return self.own.image_id or image_id(self.model.image)
 
     @property
     def pid(self) -> int:
         """The engine's process id, 0 while none runs."""
         return self.process.pid if self.process is not None and self.state == "running" else 0
+
+
+def image_id(image: str) -> str:
+    """A stable made-up digest of an image."""
+    return "sha256:" + hashlib.sha256(image.encode()).hexdigest()
+
+
+@dataclass(slots=True)
+class Front:
+    """A proxy on a host: what it takes goes to the lane's own port there."""
+
+    port: int
+    lane_port: int
+    bad_gateway: int
+    """Where an answer 502 is to be had on this machine."""
+    mode: str = "well"
 
 
 class Boxes:
@@ -77,6 +115,12 @@ class Boxes:
     def __init__(self, host: str, speed: float) -> None:
         self.host, self.speed = host, speed
         self.items: list[Box] = []
+        self.removed: dict[str, Box] = {}
+        self.fronts: list[Front] = []
+        self.moved: dict[str, str] = {}
+        """Image names that mean another image now, and which."""
+        self.ahead = 0.0
+        """Seconds by which the host's clock is ahead."""
         self.events: deque[dict[str, object]] = deque(maxlen=500)
         self.happened = 0
         self.news = asyncio.Condition()
@@ -111,7 +155,15 @@ class Boxes:
 
     def port_of(self, port: int) -> int | None:
         """Where what this host serves on `port` really listens; None: refused."""
+        for front in self.fronts:
+            if front.port == port and front.mode == "refused":
+                return None
+            if front.port == port:
+                behind = self.port_of(front.lane_port) if front.mode == "well" else None
+                return front.bad_gateway if behind is None else behind
         for box in self.items:
+            if box.engine is not None and box.engine.kind == "vllm" and box.rank:
+                continue  # a worker of vLLM has no HTTP of its own
             if box.model.port == port and box.state == "running":
                 return box.port
         return None
@@ -136,10 +188,11 @@ class Boxes:
             return 1.0
         return min(1.0, (time.monotonic() - box.boot_began) * self.speed / box.engine.boot_s)
 
-    async def start_all(self) -> None:
-        """Start the processes of what the scenario says is running."""
+    async def start_all(self, *, booting: bool) -> None:
+        """Start the processes of what the scenario says is running: those that boot, or those that have booted."""
         for box in self.items:
-            if box.state == "running":
+            boots = box.engine is not None and box.model.age_s < box.engine.boot_s
+            if box.state == "running" and boots == booting:
                 await self._spawn(box, box.model.age_s)
 
     async def settled(self) -> None:
@@ -169,6 +222,46 @@ class Boxes:
             await self._tell(box, "oom")
         if box.process.returncode is None:
             os.kill(box.process.pid, signal.SIGKILL)
+
+    async def remove(self, box: Box) -> None:
+        """`docker rm -f`: it ends and is gone."""
+        if box.state == "running":
+            await self.end(box, 137)
+            async with self.news:
+                await self.news.wait_for(lambda: box.state != "running")
+        if box in self.items:
+            self.items.remove(box)
+            self.removed[box.model.name] = box
+            await self._tell(box, "destroy")
+
+    async def create(self, name: str) -> None:
+        """What was removed is there again, as it was left. Raises ValueError."""
+        box = self.removed.pop(name, None)
+        if box is None:
+            raise ValueError(f"container {name!r} was not removed on {self.host}")
+        self.items.append(box)
+        await self._tell(box, "create")
+
+    async def host_goes_down(self) -> None:
+        """The machine restarts: everything ends at once."""
+        for box in self.items:
+            await self.end(box, 255)
+        async with self.news:
+            await self.news.wait_for(lambda: all(box.state != "running" for box in self.items))
+
+    async def host_comes_back(self) -> None:
+        """Docker is there again and starts what it was told to keep."""
+        for box in self.items:
+            if box.model.restart in ("always", "unless-stopped") and box.exit_code == 255:
+                await self.start(box)
+
+    async def move_image(self, image: str, moved: bool) -> None:
+        """The name means another image from now on, or again the old one."""
+        if moved:
+            self.moved[image] = image_id(f"{image} pulled again")
+        else:
+            self.moved.pop(image, None)
+        await self._told({"Type": "image", "Action": "pull", "Actor": {"ID": image, "Attributes": {"name": image}}})
 
     async def command(self, box: Box, order: dict[str, object]) -> None:
         """Send a fault to the engine behind a container."""
@@ -272,21 +365,14 @@ class Boxes:
         await self._tell(box, "die", exitCode=str(box.exit_code))
 
     async def _tell(self, box: Box, action: str, **attributes: str) -> None:
-        now = time.time_ns()
         actor = {"name": box.model.name, "image": box.model.image, **box.model.labels, **attributes}
-        event: dict[str, object] = {
-            "status": action,
-            "id": box.id,
-            "from": box.model.image,
-            "Type": "container",
-            "Action": action,
-            "Actor": {"ID": box.id, "Attributes": actor},
-            "scope": "local",
-            "time": now // 1_000_000_000,
-            "timeNano": now,
-        }
+        event: dict[str, object] = {"status": action, "id": box.id, "from": box.model.image, "Type": "container"}
+        await self._told({**event, "Action": action, "Actor": {"ID": box.id, "Attributes": actor}})
+
+    async def _told(self, event: dict[str, object]) -> None:
+        now = time.time_ns() + int(self.ahead * 1e9)
         async with self.news:
-            self.events.append(event)
+            self.events.append({**event, "scope": "local", "time": now // 1_000_000_000, "timeNano": now})
             self.happened += 1
             self.news.notify_all()
 
@@ -329,5 +415,8 @@ def engine_options(engine: EngineModel, box: Box, boot: float, age: float) -> li
         "boot-shown": engine.boot_s,
         "age": age,
         "log-every": engine.log_every,
+        "story": engine.boot,
+        "rows": engine.rows,
+        "ranks": len(box.model.hosts),
     }
     return [f"--{key}={value}" for key, value in options.items()]

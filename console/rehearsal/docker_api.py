@@ -1,13 +1,13 @@
 """A stand-in for the Docker Engine API: what a console reads, as real HTTP over whatever bytes come.
 
-Answers GET of /_ping, /version, /containers/json, /containers/{id}/json, /containers/{id}/logs and /events, with or
-without a version in front, as Docker Engine 28.2 does; anything else is refused, so nothing can be changed through it.
+Answers GET of /_ping, /version, /containers/json, /containers/{id}/json, /containers/{id}/logs, /images/{name}/json and
+/events, with or without a version in front, as Docker Engine 28.2 does; anything else is refused, so nothing can be
+changed through it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import re
 import time
@@ -16,7 +16,7 @@ from email.utils import formatdate
 from typing import NamedTuple, Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from console.rehearsal.boxes import Box, Boxes, LogEntry
+from console.rehearsal.boxes import Box, Boxes, LogEntry, image_id
 
 API, OLDEST, ENGINE = "1.50", "1.24", "28.2.2"
 NEVER = "0001-01-01T00:00:00Z"
@@ -95,7 +95,9 @@ class DockerApi:
         if request.path == "/containers/json":
             everything = request.query.get("all") in ("1", "true", "True")
             shown = [box for box in self.boxes.items if everything or box.state == "running"]
-            return await _send(writer, 200, [listed(box) for box in shown])
+            return await _send(writer, 200, [listed(box, self.boxes.moved) for box in shown])
+        if image := re.fullmatch(r"/images/(.+)/json", request.path):
+            return await self._image(writer, unquote(image[1]))
         match = re.fullmatch(r"/containers/([^/]+)/(json|logs)", request.path)
         if match is None:
             return await _send(writer, 404, {"message": "page not found"})
@@ -106,6 +108,12 @@ class DockerApi:
             return await _send(writer, 200, inspected(box))
         kind = "application/vnd.docker.multiplexed-stream"
         await _stream(reader, writer, self._logs(box, request.query), kind)
+
+    async def _image(self, writer: Writer, name: str) -> None:
+        if name not in {box.model.image for box in self.boxes.items}:
+            return await _send(writer, 404, {"message": f"No such image: {name}"})
+        found = self.boxes.moved.get(name) or image_id(name)
+        await _send(writer, 200, {"Id": found, "RepoTags": [name], "Os": "linux", "Architecture": "arm64"})
 
     async def _events(self, query: Mapping[str, str]) -> AsyncIterator[bytes]:
         wanted = _filters(query.get("filters", ""))
@@ -243,7 +251,7 @@ def version() -> dict[str, object]:
 def mounts(box: Box) -> list[dict[str, object]]:
     """The bind mounts of a container."""
     rows: list[dict[str, object]] = []
-    for text in box.model.mounts:
+    for text in box.mounts:
         source, target, *mode = text.split(":")
         writable = mode != ["ro"]
         row = {"Type": "bind", "Source": source, "Destination": target, "Mode": ":".join(mode), "RW": writable}
@@ -251,18 +259,14 @@ def mounts(box: Box) -> list[dict[str, object]]:
     return rows
 
 
-def image_id(image: str) -> str:
-    """A stable made-up digest of an image."""
-    return "sha256:" + hashlib.sha256(image.encode()).hexdigest()
-
-
-def listed(box: Box) -> dict[str, object]:
-    """One row of /containers/json."""
+def listed(box: Box, moved: Mapping[str, str]) -> dict[str, object]:
+    """One row of /containers/json. Docker names an image by its digest once the name means another one."""
+    named = moved.get(box.model.image, box.image_id) == box.image_id
     return {
         "Id": box.id,
         "Names": [f"/{box.model.name}"],
-        "Image": box.model.image,
-        "ImageID": image_id(box.model.image),
+        "Image": box.model.image if named else box.image_id,
+        "ImageID": box.image_id,
         "Command": " ".join(box.args)[:200],
         "Created": int(box.created),
         "Ports": [],
@@ -292,14 +296,15 @@ def inspected(box: Box) -> dict[str, object]:
         "FinishedAt": stamp(box.finished),
     }
     policy = {"Name": box.model.restart, "MaximumRetryCount": 0}
-    host = {"NetworkMode": "host", "AutoRemove": False, "RestartPolicy": policy, "Binds": list(box.model.mounts)}
+    host = {"NetworkMode": "host", "AutoRemove": False, "RestartPolicy": policy, "Binds": list(box.mounts)}
     path, *args = box.args or ["true"]
     config = {"Image": box.model.image, "Entrypoint": None, "Cmd": box.args, "Labels": dict(box.model.labels)}
+    config |= {"Env": box.env}
     return {
         "Id": box.id,
         "Name": f"/{box.model.name}",
         "Created": stamp(box.created),
-        "Image": image_id(box.model.image),
+        "Image": box.image_id,
         "Path": path,
         "Args": args,
         "State": state,

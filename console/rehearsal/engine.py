@@ -188,62 +188,126 @@ hist request_inference_time_seconds|E|e2e:request:finished|Histogram of time spe
 hist request_prefill_time_seconds|E|ttft:request:finished|Histogram of time spent in PREFILL phase for request.
 hist request_decode_time_seconds|E|e2e:request:finished|Histogram of time spent in DECODE phase for request."""
 
-# Lines of a boot, as GB10 and GB300 systems log them: share of the boot, form (bar, raw, or log with a prefix), text.
+# How a boot goes. What fails ends the process with code 1 at its share of the boot.
+STORIES = ("usual", "autotune-missed", "tiling", "out-of-memory", "stock-image")
+# Lines of a boot, as GB10 and GB300 systems log them: share of the boot, form, text. Forms: bar, raw, log (with the rank's
+# or process's prefix), plain (a time alone), jit (FlashInfer's own logger); in front of a form, who writes it: r: with
+# Engram rows from a folder, d: a rank of several, h: such a rank without HTTP, s: one alone, m: autotune missed, k: hit.
 SGLANG_BOOT = """\
-0.000 log server_args=ServerArgs(model_path='{model_path}', served_model_name='{model}', tp_size=4, nnodes=4, node_rank={rank})
-0.010 log Auto-detected DSV4 routed-expert layout: is_fp4_experts=True
+0.000 r:raw overlay: 11 import hooks armed
+0.000 r:raw engram_store installed: Engram rows of layers [1, 14] come from {rows} through libengram_rows.so
+0.001 plain server_args=ServerArgs(model_path='{model_path}', served_model_name='{model}', tp_size={ranks}, nnodes={ranks}, node_rank={rank})
+0.003 plain Auto-detected DSV4 routed-expert layout: is_fp4_experts=True
+0.006 log Init torch distributed begin.
+0.011 log Init torch distributed ends. elapsed=2.61 s, mem usage=0.31 GB
+0.013 r:log engram layer 1: rank {rank}/{ranks} owns rows [{one}) of 384006168, shard model-00047-of-00048.safetensors, 64 gather threads, 65536 ids per lookup
+0.013 r:log engram layer 14: rank {rank}/{ranks} owns rows [{fourteen}) of 384016682, shard model-00048-of-00048.safetensors, 64 gather threads, 65536 ids per lookup
 0.014 log Load weight begin. avail mem=111.47 GB
+0.015 bar Multi-thread loading shards:   0% Completed | 0/48 [00:00<?, ?it/s]
 0.030 bar Multi-thread loading shards:  12% Completed | 6/48 [00:08<00:56,  1.36s/it]
 0.050 bar Multi-thread loading shards:  46% Completed | 22/48 [00:29<00:34,  1.34s/it]
 0.070 bar Multi-thread loading shards:  77% Completed | 37/48 [00:53<00:16,  1.51s/it]
+0.080 bar Multi-thread loading shards:  92% Completed | 44/48 [00:56<00:01,  2.33it/s]
 0.084 bar Multi-thread loading shards: 100% Completed | 48/48 [00:56<00:00,  1.18s/it]
 0.090 log Finished streaming dequant fp8 wo_a
-0.690 log Preparing DSv4 MXFP4 experts for FlashInfer SM120 CUTLASS W4A8 (layer: model.layers.0.mlp.experts)...
-0.700 log Preparing DSv4 MXFP4 experts for FlashInfer SM120 CUTLASS W4A8 (layer: model.layers.39.mlp.experts)...
+0.700 log Preparing DSv4 MXFP4 experts for FlashInfer SM120 CUTLASS W4A8 (layer: model.layers.0.mlp.experts)...
+0.701 log Preparing DSv4 MXFP4 experts for FlashInfer SM120 CUTLASS W4A8 (layer: model.layers.39.mlp.experts)...
 0.702 log Load weight end. elapsed={weights:.2f} s, type=DeepseekV4ForCausalLM, quant=fp8, avail mem=17.47 GB, mem usage=94.00 GB.
 0.810 log Draft checkpoint bundles a DSpark head; loading draft arch DeepseekV4ForCausalLMDSpark.
+0.810 log Init torch distributed begin.
+0.810 log Init torch distributed ends. elapsed=0.02 s, mem usage=0.00 GB
 0.812 log Load weight begin. avail mem=17.54 GB
+0.813 bar Multi-thread loading shards:   0% Completed | 0/48 [00:00<?, ?it/s]
 0.850 bar Multi-thread loading shards:  35% Completed | 17/48 [00:31<02:16,  4.39s/it]
 0.900 bar Multi-thread loading shards: 100% Completed | 48/48 [01:06<00:00,  1.38s/it]
 0.905 log Load weight end. elapsed={draft:.2f} s, type=DeepseekV4ForCausalLMDSpark, quant=fp8, avail mem=14.74 GB, mem usage=2.80 GB.
-0.930 log DSV4 memory calculation: bytes_per_full_token=1670.75, available_bytes=9.64 GB, full_token={pool}
-0.932 log Memory pool end. avail mem=9.90 GB
-0.940 log Running FlashInfer autotune with cache: /root/.cache/sglang/flashinfer/autotune/0.6.18/sm121/rank_tp{rank}.json
-0.955 log FlashInfer autotune completed.
-0.956 log Capture target verify CUDA graph begin. backend=full, num_tokens_per_req=6, bs=[1, 2, 3, 4], avail mem=8.20 GB
-0.965 bar Capturing batches (bs=3 avail_mem=7.79 GB):  25%|##5       | 1/4 [00:08<00:24,  8.29s/it]
-0.971 bar Capturing batches (bs=1 avail_mem=7.69 GB): 100%|##########| 4/4 [00:11<00:00,  2.96s/it]
-0.972 log Capture target verify CUDA graph end. elapsed=13.48 s, mem usage=0.58 GB, avail mem=7.62 GB.
-0.978 log Capture draft verify CUDA graph end. elapsed=4.26 s, mem usage=-0.01 GB, avail mem=7.68 GB.
-0.979 log max_total_num_tokens={pool}, chunked_prefill_size=1024, max_running_requests=24, context_len={context}
-0.984 raw INFO:     Application startup complete.
-0.985 raw INFO:     Uvicorn running on http://0.0.0.0:{port} (Press CTRL+C to quit)
-1.000 log The server is fired up and ready to roll!"""
+0.924 log DSV4 SWA sizing: mode=cap, swa_tokens=13312, request_cap+headroom=13312, prefix_tails=16
+0.925 log DSV4 memory calculation: bytes_per_full_token=1670.75, available_bytes={available:.2f} GB, c128_state_fixed=0.00 GB, swa_fixed=0.30 GB, full_token={pool}
+0.926 log DSV4 pool sizes: full={pool}, swa=13312, c4={quarter}, c128={sliver}, c4_state=1664, c128_state=0
+0.928 log Memory pool end. avail mem=9.90 GB
+0.930 log Memory pool end. avail mem=9.90 GB
+0.934 m:log FlashInfer autotune: per-rank caches disagree, discarding them and tuning from scratch so all ranks agree on the tactics.
+0.934 log Running FlashInfer autotune with cache: /root/.cache/sglang/flashinfer/autotune/0.6.18/sm121/05cc0d96dc7e28b8/rank_tp{rank}_pp0_dp0.json
+0.936 m:bar [AutoTuner]: Tuning trtllm::fused_moe::gemm1:  17%|#7        | 1/6 [02:41<13:25, 161.0s/profile]
+0.942 m:bar [AutoTuner]: Tuning trtllm::fused_moe::gemm2:  50%|#####     | 3/6 [08:03<08:03, 161.2s/profile]
+0.949 log FlashInfer autotune completed.
+0.950 log Capture target verify CUDA graph begin. backend=full, num_tokens_per_req=6, bs=[1, 2, 3, 4], avail mem=8.20 GB
+0.951 bar Capturing batches (bs=4 avail_mem=7.94 GB):   0%|          | 0/4 [00:00<?, ?it/s]
+0.959 bar Capturing batches (bs=3 avail_mem=7.79 GB):  25%|##5       | 1/4 [00:08<00:24,  8.29s/it]
+0.964 bar Capturing batches (bs=1 avail_mem=7.69 GB): 100%|##########| 4/4 [00:11<00:00,  2.96s/it]
+0.966 log Capture target verify CUDA graph end. elapsed=13.48 s, mem usage=0.58 GB, avail mem=7.62 GB.
+0.967 log Capture draft verify CUDA graph begin. backend=full, num_tokens_per_req=5, bs=[1, 2, 3, 4], avail mem=7.67 GB
+0.972 log Capture draft verify CUDA graph end. elapsed=4.26 s, mem usage=-0.01 GB, avail mem=7.68 GB.
+0.973 log max_total_num_tokens={pool}, chunked_prefill_size=1024, max_prefill_tokens=16384, max_running_requests=24, context_len={context}, available_gpu_mem=7.68 GB
+0.975 plain Engine startup timings (s): load_weight={both:.2f}, kv_cache_allocation=6.68, scheduler_e2e={scheduler:.2f}, cuda_graph={{prefill=0.00, decode=0.00, target_verify=13.48, draft_prefill=0.00, draft_decode=4.26, draft_extend=0.00}}, tokenizer_e2e={tokenizer:.2f}
+0.980 plain INFO:     Started server process [83]
+0.984 plain INFO:     Application startup complete.
+0.985 plain INFO:     Uvicorn running on http://0.0.0.0:{port} (Press CTRL+C to quit)
+1.000 plain The server is fired up and ready to roll!"""
 VLLM_BOOT = """\
 0.000 log A version 0.32.0
 0.001 log A model   {model_path}
 0.010 log A Resolved architecture: DeepseekV41ForCausalLM
 0.011 log A Using max model len {context}
+0.055 h:log A Launching vLLM (v0.32.0) headless multiproc executor, with head node address 192.0.2.10:29541 for torch.distributed process group.
 0.060 log E Initializing a V1 LLM engine (v0.32.0) with config: model='{model_path}'
-0.080 log W Starting to load model {model_path}...
-0.090 log W Checkpoint size: 475.26 GiB. Available RAM: 464.00 GiB.
+0.064 d:log W world_size={ranks} rank={rank} local_rank=0 distributed_init_method=tcp://192.0.2.10:29541 backend=nccl
+0.078 d:log W rank {rank} in world size {ranks} is assigned as DP rank 0, PP rank 0, PCP rank 0, TP rank {rank}, ETP rank {rank}, EP rank {rank}, EPLB rank N/A
+0.080 log W Loading model from scratch...
+0.082 r:log W Engram layer 1 rows [{heads_one}) read from node-local {rows}
+0.082 r:log W Engram DISK mode: layer 1 rows [{heads_one}) read from model-00047-of-00048.safetensors (off=24576145048) and model-00047-of-00048.safetensors (off=99073584184); 32 threads, chunk 16
+0.084 r:log W Engram layer 14 rows [{heads_fourteen}) read from node-local {rows}
+0.084 r:log W Engram DISK mode: layer 14 rows [{heads_fourteen}) read from model-00048-of-00048.safetensors (off=24576816248) and model-00048-of-00048.safetensors (off=99076292384); 32 threads, chunk 16
+0.090 log W Filesystem type for checkpoints: EXT4. Checkpoint size: 475.26 GiB. Available RAM: 464.00 GiB.
+0.091 bar Loading safetensors checkpoint shards:   0% Completed | 0/48 [00:00<?, ?it/s]
 0.150 bar Loading safetensors checkpoint shards:  21% Completed | 10/48 [00:31<01:58,  3.11s/it]
 0.300 bar Loading safetensors checkpoint shards:  60% Completed | 29/48 [01:30<00:59,  3.12s/it]
+0.410 bar Loading safetensors checkpoint shards:  98% Completed | 47/48 [02:28<00:03,  3.15s/it]
 0.420 bar Loading safetensors checkpoint shards: 100% Completed | 48/48 [02:31<00:00,  3.15s/it]
-0.430 log W Loading weights took {weights:.2f} seconds
-0.560 log W PIN_HOT rehome done layers=40 HBM_expert=206.61GiB pinned_expert=62.33GiB hbm_free=23.12GiB host_avail=19.48GiB
-0.570 log W Total CPU offloaded parameters: 61.17
-0.580 log W Model loading took 206.61 GiB memory and {weights:.6f} seconds
-0.640 log W [Autotuner]: Loaded 189 configs from /root/.cache/vllm/flashinfer_autotune_cache/0.6.18/103a/autotune_configs.json
-0.650 log W Autotuning process starts
+0.430 log W Loading weights took {took:.2f} seconds
+0.560 s:raw (EngineCore pid=362) PIN_HOT rehome done layers=40 HBM_expert=206.61GiB pinned_expert=62.33GiB hbm_free=23.12GiB host_avail=19.48GiB
+0.570 s:log W Total CPU offloaded parameters: 61.17
+0.580 log W Model loading took {held} GiB memory and {loading:.6f} seconds
+0.640 k:jit [Autotuner]: Loaded 189 configs from /root/.cache/vllm/flashinfer_autotune_cache/0.6.18/103a/5b1c8f0e7d2a46939c0de1f4a87b35621d90ce48ab7f36e25c1d8804fe9a7b63/autotune_configs.json
+0.650 log W Autotuning process starts ...
 0.660 log W Autotuning process ends
+0.662 jit [Autotuner]: Saved 189 configs to /root/.cache/vllm/flashinfer_autotune_cache/0.6.18/103a/5b1c8f0e7d2a46939c0de1f4a87b35621d90ce48ab7f36e25c1d8804fe9a7b63/autotune_configs.json
 0.700 log W Available KV cache memory: 4.89 GiB
 0.701 log E GPU KV cache size: {pool:,} tokens, Maximum concurrency for {context:,} tokens per request: {concurrency:.2f}x
+0.710 bar Capturing CUDA graphs (mixed prefill-decode, PIECEWISE):   0%|          | 0/15 [00:00<?, ?it/s]
+0.798 bar Capturing CUDA graphs (mixed prefill-decode, PIECEWISE): 100%|##########| 15/15 [00:34<00:00,  2.26s/it]
 0.800 log W Graph capturing finished in 34 secs, took 1.52 GiB
 0.900 log W Graph capturing finished in 21 secs, took 1.08 GiB
 0.940 log E init engine (profile, create kv cache, warmup model) took {warm:.2f} s
 0.990 log A Starting vLLM server on http://0.0.0.0:{port}
 1.000 raw INFO:     Application startup complete."""
+AUTOTUNE = {"sglang": (0.935, 0.948), "vllm": (0.655, 0.658)}
+"""Shares of a usual boot between which a missed autotune spends nearly all of its time."""
+MISSED = 0.12
+"""Share of such a boot that is left for everything else."""
+FAILURES = {
+    "tiling": (
+        0.0135,
+        """\
+Traceback (most recent call last):
+  File "/opt/spark-overlay/engram_store.py", line 418, in install
+    check_tiling(layer, ranges, rows)
+RuntimeError: engram layer 1: the TP ranks' row ranges do not tile [0, 384006168) exactly (gap, overlap or missing rows): rank 0: [0, 96001542), rank 1: [96001542, 192003084), rank 2: [192001740, 288003654), rank 3: [288004626, 384006168)""",
+    ),
+    "out-of-memory": (
+        0.5,
+        """\
+Scheduler hit an exception: Traceback (most recent call last):
+  File "/sgl-workspace/sglang/python/sglang/srt/models/deepseek_v4.py", line 2204, in post_load_weights
+    self.w13_weight = torch.empty_like(packed)
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.66 GiB. GPU 0 has a total capacity of 119.70 GiB of which 2.31 GiB is free.""",
+    ),
+}
+HEADS = {
+    "one": (0, 96000564, 192001740, 288003654, 384006168),
+    "fourteen": (0, 96003054, 192007016, 288011564, 384016682),
+}
+"""Bounds of vLLM's split of the Engram tables over four ranks."""
 
 
 class Meter:
@@ -676,21 +740,78 @@ def stamped(o: argparse.Namespace, line: str, wall: float, pid: int) -> str:
     moment = time.gmtime(wall)
     if o.kind == "sglang":
         return f"[{time.strftime('%Y-%m-%d %H:%M:%S', moment)} TP{o.rank} EP{o.rank}] {line}"
-    who = {"A": "APIServer", "E": "EngineCore", "W": "Worker"}[line[0]]
+    worker = f"Worker_TP{o.rank}" if o.ranks > 1 else "EngineCore"
+    who = {"A": "APIServer", "E": "EngineCore", "W": worker}[line[0]]
     return f"({who} pid={pid}) INFO {time.strftime('%m-%d %H:%M:%S', moment)} [core.py:402] {line[2:]}"
+
+
+def formed(o: argparse.Namespace, form: str, line: str, wall: float, pid: int) -> str:
+    """A line in one of the forms of the boot tables."""
+    if form == "log":
+        return stamped(o, line, wall, pid)
+    stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(wall))
+    if form == "plain":
+        return f"[{stamp}] {line}"
+    if form == "jit":
+        return f"(EngineCore pid={pid}) {stamp},{int(wall % 1 * 1000):03d} - INFO - autotuner.py:2789 - flashinfer.jit: {line}"
+    return "\r" + line if form == "bar" else line
+
+
+def boot_fields(o: argparse.Namespace) -> dict[str, object]:
+    """What stands in the braces of the boot tables."""
+    shown = o.boot_shown * (MISSED if o.story == "autotune-missed" else 1.0)
+    weights, draft = 0.688 * shown, 0.093 * shown
+    fields: dict[str, object] = {"model": o.model, "model_path": o.model_path, "rank": o.rank, "ranks": o.ranks}
+    fields |= {"rows": o.rows, "context": o.context, "port": o.port_shown or o.port}
+    fields |= {"pool": o.pool, "quarter": o.pool // 4, "sliver": o.pool // 128, "concurrency": o.pool / o.context}
+    fields |= {"available": o.pool * 1670.75 / 1e9, "weights": weights, "draft": draft, "both": weights + draft}
+    fields |= {"scheduler": 0.967 * o.boot_shown, "tokenizer": 0.974 * o.boot_shown, "warm": 0.3 * o.boot_shown}
+    fields |= {"took": 0.335 * shown, "loading": 0.49 * shown, "held": "206.61" if o.ranks == 1 else "81.58"}
+    for name, rows in (("one", 384006168), ("fourteen", 384016682)):
+        fields[name] = f"{rows * o.rank // o.ranks}, {rows * (o.rank + 1) // o.ranks}"
+        bounds = HEADS[name]
+        fields[f"heads_{name}"] = f"{bounds[min(o.rank, 3)]}, {bounds[min(o.rank, 3) + 1]}"
+    return fields
+
+
+def boot_rows(o: argparse.Namespace) -> Iterator[tuple[float, str, str]]:
+    """Share of the boot, form and text of each line that this engine writes in its story."""
+    missed = o.story == "autotune-missed"
+    written = {"r": bool(o.rows) and o.story != "stock-image", "d": o.ranks > 1, "h": o.ranks > 1 and o.rank > 0}
+    written |= {"s": o.ranks == 1, "m": missed, "k": not missed}
+    fails, words = FAILURES.get(o.story, (2.0, ""))
+    for row in (SGLANG_BOOT if o.kind == "sglang" else VLLM_BOOT).splitlines():
+        text, form, line = row.split(" ", 2)
+        share = float(text)
+        if share >= fails:
+            break
+        who, _, form = form.rpartition(":")
+        if missed:
+            share = _later(share, *AUTOTUNE[o.kind])
+        if not who or written[who]:
+            yield share, form, line
+    for line in words.splitlines():
+        yield fails, "plain" if line.startswith(("Scheduler", "Traceback")) else "raw", line
+
+
+def _later(share: float, first: float, last: float) -> float:
+    """Where a usual boot's share comes in one that tunes anew between `first` and `last`."""
+    if share <= first:
+        return share * MISSED
+    if share >= last:
+        return 1 - (1 - share) * MISSED
+    left = MISSED * first, 1 - MISSED * (1 - last)
+    return left[0] + (left[1] - left[0]) * (share - first) / (last - first)
 
 
 def boot_lines(o: argparse.Namespace, began: float, pid: int) -> Iterator[tuple[float, str]]:
     """The log of a boot of `o.boot` seconds that began at Unix time `began`: seconds into it, and the line."""
-    fields = {"pool": o.pool, "context": o.context, "model": o.model, "model_path": o.model_path, "rank": o.rank}
-    fields |= {"port": o.port_shown or o.port, "concurrency": o.pool / o.context}
-    fields |= {"weights": 0.688 * o.boot_shown, "draft": 0.093 * o.boot_shown, "warm": 0.3 * o.boot_shown}
-    for row in (SGLANG_BOOT if o.kind == "sglang" else VLLM_BOOT).splitlines():
-        share, form, text = row.split(" ", 2)
-        if o.rank and float(share) >= 0.98:
+    fields = boot_fields(o)
+    for share, form, text in boot_rows(o):
+        if o.rank and share >= 0.98 and o.story not in FAILURES:
             break
-        into, line = float(share) * o.boot, text.format(**fields)
-        yield into, "\r" + line if form == "bar" else line if form == "raw" else stamped(o, line, began + into, pid)
+        into = share * o.boot
+        yield into, formed(o, form, text.format(**fields), began + into, pid)
 
 
 def boot_log(engine: Engine) -> None:
@@ -701,6 +822,8 @@ def boot_log(engine: Engine) -> None:
     for into, line in boot_lines(o, engine.started, os.getpid()):
         time.sleep(max(0.0, engine.born + into - o.age - time.monotonic()))
         say(line)
+    if o.story in FAILURES:
+        os._exit(1)
 
 
 def work_log(engine: Engine) -> None:
@@ -782,6 +905,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--boot", type=float, default=0.0, help="seconds from start to ready")
     parser.add_argument("--boot-shown", type=float, default=575.0, help="boot seconds that texts and series state")
     parser.add_argument("--age", type=float, default=0.0, help="seconds that the engine has been up at start")
+    parser.add_argument("--story", choices=STORIES, default="usual", help="how a boot goes")
+    parser.add_argument("--rows", default="", help="folder of the Engram rows that the log names")
+    parser.add_argument("--ranks", type=int, default=1, help="ranks of the lane")
     parser.add_argument("--log-every", type=float, default=2.0, help="seconds between work lines")
     parser.add_argument("--access-log", action="store_true")
     options = parser.parse_args(arguments)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-import os
 import secrets
 import stat
-import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from console.rehearsal.scenario import Machine, MemoryFault
+from console.rehearsal.faults import GpuFault, MemoryFault
+from console.rehearsal.files import HostFiles
+from console.rehearsal.scenario import Machine
 
 GIB = 1 << 30
 # nvidia-smi as the sampler calls it: --query-gpu=FIELDS --format=csv,noheader,nounits, values one a file and field.
@@ -47,6 +48,8 @@ class Load:
     loading: float = 0.0
     """0..1: how far a boot has come; 0 or 1 when nothing boots."""
     busy: bool = False
+    other_gib: float = 0.0
+    """Held by what runs beside the engines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,10 @@ class SimulatedMachine:
 
     def __init__(self, root: Path, name: str, machine: Machine) -> None:
         self.root, self.name, self.machine = root, name, machine
+        self.files = HostFiles(root)
+        self.booted = time.time() - machine.uptime_s
+        """Unix seconds by the true clock."""
+        self._latched: dict[int, GpuFault] = {}
         self._fault: MemoryFault | None = None
         self._ramp: tuple[float, float, Figures | None] = (0.0, 0.0, None)
         self._now: Figures | None = None
@@ -70,20 +77,14 @@ class SimulatedMachine:
 
     def install(self) -> None:
         """Write what does not change while the machine is up."""
-        tools = self.root / "bin"
-        tools.mkdir(parents=True)
-        smi = tools / "nvidia-smi"
+        self.files.install()
         if self.machine.gpus:
+            smi = self.root / "bin/nvidia-smi"
             smi.write_text(NVIDIA_SMI)
             smi.chmod(stat.S_IRWXU)
-        # the sampler wants a python3: the one that runs this, whatever PATH the shell has
-        (tools / "python3").symlink_to(os.path.realpath(sys.executable))
-        boot = secrets.token_hex(16)
         self._write("proc/sys/kernel/hostname", f"{self.name}\n")
         self._write("proc/sys/kernel/osrelease", f"{self.machine.kernel}\n")
-        self._write(
-            "proc/sys/kernel/random/boot_id", f"{boot[:8]}-{boot[8:12]}-{boot[12:16]}-{boot[16:20]}-{boot[20:]}\n"
-        )
+        self._write_boot_id()
         self._write("proc/cpuinfo", "".join(f"processor\t: {cpu}\n\n" for cpu in range(self.machine.cpus)))
         cpus = f"0-{self.machine.cpus - 1}\n"
         self._write("sys/devices/system/cpu/online", cpus)
@@ -93,6 +94,24 @@ class SimulatedMachine:
         self._write("sys/devices/system/node/online", "0-1\n" if nodes == 2 else "0\n")
         if nodes == 2:
             self._write("sys/devices/system/node/node1/cpulist", "\n")
+
+    def reboot(self) -> None:
+        """It starts anew this moment."""
+        self.booted = time.time()
+        self._fault = None
+        self._write_boot_id()
+
+    def _write_boot_id(self) -> None:
+        boot = secrets.token_hex(16)
+        parts = (boot[:8], boot[8:12], boot[12:16], boot[16:20], boot[20:])
+        self._write("proc/sys/kernel/random/boot_id", "-".join(parts) + "\n")
+
+    def set_gpu(self, fault: GpuFault) -> None:
+        """From now on a GPU's clock is stuck, or is no longer."""
+        if fault.mhz is None:
+            self._latched.pop(fault.index, None)
+        else:
+            self._latched[fault.index] = fault
 
     def set_fault(self, fault: MemoryFault, now: float) -> None:
         """From scenario time `now` on, move to the figures of `fault`."""
@@ -104,7 +123,8 @@ class SimulatedMachine:
         figures = self._now = self.figures(now, load)
         self._write("proc/meminfo", self._meminfo(figures, load))
         self._write("proc/pressure/memory", pressure(figures.free))
-        self._write("proc/uptime", f"{1058400 + now:.2f} {1000000 + now:.2f}\n")
+        up = time.time() - self.booted
+        self._write("proc/uptime", f"{up:.2f} {0.95 * up * self.machine.cpus:.2f}\n")
         self._write("sys/devices/system/node/node0/meminfo", node_meminfo(0, self.machine.total_gib, figures))
         if self.machine.hbm_gib:
             used = min(self.machine.hbm_gib, load.hbm_gib)
@@ -115,7 +135,7 @@ class SimulatedMachine:
     def figures(self, now: float, load: Load) -> Figures:
         """Node memory at scenario time `now`: cache grows in a saw-tooth, a fault moves free and cache on a ramp."""
         m = self.machine
-        used = min(m.total_gib, m.system_gib + load.memory_gib)
+        used = min(m.total_gib, m.system_gib + load.memory_gib + load.other_gib)
         saw = math.fmod(now * m.growth_mib_s / 1024, m.growth_span_gib) if m.growth_span_gib else 0.0
         shards = 96 * load.loading * (1 - load.loading)  # read shards stay in the page cache, up to 24 GiB
         cached = max(0.0, min(m.cached_gib + saw + shards, m.total_gib - used - 3.0))
@@ -170,6 +190,8 @@ class SimulatedMachine:
         for index, gpu in enumerate(self.machine.gpus):
             works = load.busy and gpu.busy > 0
             sway = math.sin(now / 7 + index)
+            latched = self._latched.get(index)
+            watts, mhz = (latched.watts, latched.mhz or 0.0) if latched else (gpu.watts, gpu.mhz)
             memory = "[N/A]" if gpu.memory_mib is None else str(gpu.memory_mib)
             used = "[N/A]"
             if gpu.memory_mib is not None:
@@ -182,10 +204,10 @@ class SimulatedMachine:
                 "memory.total": memory,
                 "memory.used": used,
                 "utilization.gpu": str(round(gpu.busy + sway) if works else 0),
-                "power.draw": f"{(gpu.watts + sway) if works else 0.22 * gpu.watts:.2f}",
+                "power.draw": f"{(watts + sway) if works else 0.22 * gpu.watts:.2f}",
                 "power.limit": "[N/A]" if gpu.limit_w is None else f"{gpu.limit_w:.2f}",
                 "temperature.gpu": str(round(gpu.celsius + sway) if works else round(0.65 * gpu.celsius)),
-                "clocks.sm": str(round(gpu.mhz + 6 * sway) if works else 208),
+                "clocks.sm": str(round(mhz + 6 * sway) if works else 208),
             }
             for field, value in values.items():
                 self._write(f"gpu/{index}/{field}", value + "\n")

@@ -8,14 +8,18 @@ import json
 import os
 import shutil
 import sys
+import time
 from collections import deque
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import console
 from console.fleet.inventory import Fleet
-from console.rehearsal.scenario import FAULT, Fault, Scenario, load_scenario
+from console.readings.boot import BootRecord
+from console.rehearsal.faults import FAULT, Fault
+from console.rehearsal.scenario import Scenario, load_scenario
 
 START_LIMIT = 30.0
 ANSWER_LIMIT = 15.0
@@ -42,6 +46,8 @@ class Rehearsal:
         self.speed = speed
         self.fleet = _scaled(self.scenario.fleet, speed)
         self.overrides: dict[str, dict[str, Any]] = {}
+        self.records: Mapping[str, list[BootRecord]] = _records(self.scenario, speed)
+        """Earlier boots of each lane, oldest first, as a console that had been there would have kept them."""
         self.root: Path | None = None
         """Where the simulated files of each host lie, while it runs."""
         self.played: list[Fault] = []
@@ -98,6 +104,16 @@ class Rehearsal:
         answer: dict[str, Any] = (await self._order({"truth": lane}))["truth"]
         return answer
 
+    def _models(self) -> set[str]:
+        """Lanes whose ranks see a checkpoint of the scenario that the embedded Hub knows."""
+        known = {
+            host
+            for checkpoint in self.scenario.checkpoints.values()
+            if checkpoint.layout == "hub"
+            for host in (checkpoint.host, *checkpoint.mounted_on)
+        }
+        return {name for name, lane in self.fleet.lanes.items() if known.intersection(lane.rank_hosts)}
+
     async def _start(self) -> None:
         import asyncssh  # 0.2 s: only who rehearses pays for it
 
@@ -129,6 +145,7 @@ class Rehearsal:
             raise RehearsalError(f"the embedded fleet did not start: {self.said}")
         ready = json.loads(line)
         self.root = Path(ready["root"])
+        self.fleet = _with_hub(self.fleet, str(ready["hub"]), self._models())
         self.overrides = {name: _override(place, key) for name, place in ready["hosts"].items()}
         self._tasks.append(asyncio.create_task(self._take_answers(self._process)))
 
@@ -212,6 +229,37 @@ def _override(place: dict[str, Any], key: Any) -> dict[str, Any]:
         "known_hosts": f"[127.0.0.1]:{port} {place['key']}\n".encode(),
         "config": None,
     }
+
+
+def _records(scenario: Scenario, speed: float) -> dict[str, list[BootRecord]]:
+    now = time.time()
+    return {
+        lane: sorted(
+            (
+                BootRecord(
+                    started=now - boot.age_s,
+                    total=boot.total_s / speed,
+                    phases=tuple((name, seconds / speed) for name, seconds in boot.phases.items()),
+                    kv_tokens=boot.kv_tokens,
+                    revision=boot.revision,
+                    free_at_start=None if boot.free_gib is None else int(boot.free_gib * (1 << 30)),
+                )
+                for boot in boots
+            ),
+            key=lambda record: record.started,
+        )
+        for lane, boots in scenario.boots.items()
+    }
+
+
+def _with_hub(fleet: Fleet, hub: str, lanes: set[str]) -> Fleet:
+    """The fleet with the embedded Hub as the one to ask, for lanes whose checkpoint it knows and that name no other."""
+    changed = {
+        name: lane.model_copy(update={"download": lane.download.model_copy(update={"hub": hub})})
+        for name, lane in fleet.lanes.items()
+        if name in lanes and not lane.download.hub
+    }
+    return fleet.model_copy(update={"lanes": {**fleet.lanes, **changed}})
 
 
 def _scaled(fleet: Fleet, speed: float) -> Fleet:

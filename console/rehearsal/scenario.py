@@ -5,33 +5,51 @@ stand first), lists are replaced.
 
     title, summary          words for the operator
     [fleet]                 what an operator would write in fleet.toml; `ssh` of each host is filled in
-    [machines.HOST]         memory, NUMA and GPU of one host; `like = "TEMPLATE"` starts from [templates.TEMPLATE]
+    [vars]                  `{NAME}` in any text of the scenario stands for its value here
+    [machines.HOST]         memory, NUMA, GPU and disk of one host; `like = "TEMPLATE"` starts from [templates.TEMPLATE]
     [engines.LANE]          the engine's truth: rates, pool, speculation, boot time
     [containers.ANY]        one container on each of `hosts`; with `engine` a real process serves behind it
-    [[faults]]              kind = host | engine | container | memory, `at` seconds, optional `until`
+    [checkpoints.ANY], [downloads.ANY], [rows.ANY], [watchdogs.LANE], [boots], [files.ANY], [processes.ANY],
+    [units.ANY], [fronts.ANY]   what lies on disks and runs beside engines: `console/rehearsal/stage.py`
+    [[faults]]              what goes wrong, `at` seconds, optional `until`: `console/rehearsal/faults.py`
 
 Seconds are scenario seconds: with a clock factor N, `at`, `until`, `over` and boots run N times as fast. Tokens a
-second, log lines a second and the ages of what was already up at the start are not scaled: the console measures them
-with its own clock.
+second, log lines a second, bytes a second and the ages of what was already there at the start are not scaled: the
+console measures them with its own clock.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
 
 from console.fleet import inventory
 from console.fleet.inventory import Fleet, Name
 from console.fleet.tomlfile import FileError, Strict, TomlUnreadable, read_toml, suggest
-from console.rehearsal.engine import FAULTS
+from console.fleet.wording import plain
+from console.rehearsal.engine import STORIES
+from console.rehearsal.faults import Fault
+from console.rehearsal.stage import (
+    BootModel,
+    CheckpointModel,
+    DownloadModel,
+    FileModel,
+    FrontModel,
+    Gib,
+    ProcessModel,
+    RowsModel,
+    Seconds,
+    UnitModel,
+    WatchdogModel,
+)
 
 SHIPPED = resources.files("console.rehearsal") / "scenarios"
-Seconds = Annotated[float, Field(ge=0)]
-Gib = Annotated[float, Field(ge=0, le=16384)]
+_VARIABLE = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
 
 class ScenarioError(FileError):
@@ -68,6 +86,10 @@ class Machine(Strict):
     cpus: int = Field(default=20, ge=1, le=4096)
     kernel: str = "6.17.0-1031-nvidia"
     page_size: int = 4096
+    disk_gib: Gib = 3667.0
+    disk_free_gib: Gib = 1200.0
+    uptime_s: Seconds = 1_058_400.0
+    """Since the host's own start, at the start of the rehearsal."""
     gpus: tuple[Gpu, ...] = ()
 
 
@@ -90,10 +112,27 @@ class EngineModel(Strict):
     ttft: float = Field(default=1.2, gt=0)
     length: int = Field(default=900, gt=0)
     boot_s: Seconds = 575.0
+    boot: Literal[STORIES] = "usual"  # type: ignore[valid-type]
+    """How its boots go."""
+    rows: str = ""
+    """Folder, in its container, of the Engram rows that its log names; empty: it names none."""
     memory_gib: Gib = 90.0
     """Host memory of one rank once it is loaded."""
     hbm_gib: Gib = 0.0
     log_every: float = Field(default=2.0, ge=0.1)
+
+
+class ContainerOn(Strict):
+    """What differs on one host."""
+
+    mounts: tuple[str, ...] | None = None
+    args: tuple[str, ...] | None = None
+    more_args: tuple[str, ...] = ()
+    """Behind the others."""
+    env: dict[str, str] = Field(default_factory=dict)
+    """Set there, or set otherwise."""
+    image_id: str = ""
+    """Another image than the name's."""
 
 
 class ContainerModel(Strict):
@@ -116,66 +155,9 @@ class ContainerModel(Strict):
     """`source:target` or `source:target:ro`."""
     args: tuple[str, ...] = ()
     """`{rank}` stands for the rank."""
+    env: dict[str, str] = Field(default_factory=dict)
     labels: dict[str, str] = Field(default_factory=dict)
-
-
-class _Timed(Strict):
-    at: Seconds = 0.0
-    until: Seconds | None = None
-
-
-class HostFault(_Timed):
-    """A host: `silent` swallows every packet (power, cable), `refused` resets and refuses, `open` is well again."""
-
-    kind: Literal["host"]
-    host: Name
-    mode: Literal["silent", "refused", "open"] = "silent"
-
-
-class EngineFault(_Timed):
-    """One of the engine's own faults, on the lane's head."""
-
-    kind: Literal["engine"]
-    lane: Name
-    fault: Literal[FAULTS]  # type: ignore[valid-type]
-    seconds: Seconds = 3.0
-
-
-class ContainerFault(_Timed):
-    """A container dies (`exit`) or is started again (`start`, boots anew)."""
-
-    kind: Literal["container"]
-    host: Name
-    name: str
-    action: Literal["exit", "start"] = "exit"
-    code: int = Field(default=137, ge=0, le=255)
-    oom: bool = False
-
-
-class MemoryFault(_Timed):
-    """A host's free memory and page cache move to these figures in `over` seconds; without figures: back to normal."""
-
-    kind: Literal["memory"]
-    host: Name
-    free_gib: Gib | None = None
-    cached_gib: Gib | None = None
-    over: Seconds = 20.0
-
-
-Fault = Annotated[HostFault | EngineFault | ContainerFault | MemoryFault, Field(discriminator="kind")]
-FAULT: TypeAdapter[Fault] = TypeAdapter(Fault)
-
-
-def undone(fault: Fault) -> Fault:
-    """What ends `fault`."""
-    plain = {"at": 0.0, "until": None}
-    if isinstance(fault, HostFault):
-        return fault.model_copy(update={**plain, "mode": "open"})
-    if isinstance(fault, EngineFault):
-        return fault.model_copy(update={**plain, "fault": "none"})
-    if isinstance(fault, ContainerFault):
-        return fault.model_copy(update={**plain, "action": "start" if fault.action == "exit" else "exit"})
-    return fault.model_copy(update={**plain, "free_gib": None, "cached_gib": None})
+    on: dict[Name, ContainerOn] = Field(default_factory=dict)
 
 
 class Scenario(Strict):
@@ -188,6 +170,15 @@ class Scenario(Strict):
     machines: dict[Name, Machine]
     engines: dict[str, EngineModel] = Field(default_factory=dict)
     containers: dict[str, ContainerModel] = Field(default_factory=dict)
+    checkpoints: dict[str, CheckpointModel] = Field(default_factory=dict)
+    downloads: dict[str, DownloadModel] = Field(default_factory=dict)
+    rows: dict[str, RowsModel] = Field(default_factory=dict)
+    watchdogs: dict[Name, WatchdogModel] = Field(default_factory=dict)
+    boots: dict[Name, tuple[BootModel, ...]] = Field(default_factory=dict)
+    files: dict[str, FileModel] = Field(default_factory=dict)
+    processes: dict[str, ProcessModel] = Field(default_factory=dict)
+    units: dict[str, UnitModel] = Field(default_factory=dict)
+    fronts: dict[str, FrontModel] = Field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
 
 
@@ -208,7 +199,8 @@ def load_scenario(name: str | Path) -> Scenario:
 
 def parse_scenario(raw: Mapping[str, Any], file: Path | str, name: str) -> Scenario:
     """Check what a scenario says. Raises ScenarioError."""
-    data = {key: value for key, value in raw.items() if key not in ("templates", "extends")}
+    raw = _filled(raw, _variables(raw, file))
+    data = {key: value for key, value in raw.items() if key not in ("templates", "extends", "vars")}
     data["name"] = name
     data["machines"] = _machines(raw, file)
     fleet = dict(_table(data.pop("fleet", {}), "fleet", file))
@@ -222,9 +214,27 @@ def parse_scenario(raw: Mapping[str, Any], file: Path | str, name: str) -> Scena
         scenario = Scenario.model_validate(data)
     except ValidationError as error:
         raise ScenarioError(file, [_explain(item) for item in error.errors()]) from error
-    if problems := _cross_check(scenario):
+    from console.rehearsal.checks import cross_check
+
+    if problems := cross_check(scenario):
         raise ScenarioError(file, problems)
     return scenario
+
+
+def _variables(raw: Mapping[str, Any], file: Path | str) -> dict[str, str]:
+    table = _table(raw.get("vars", {}), "vars", file)
+    if odd := [key for key, value in table.items() if not isinstance(value, str) or not re.fullmatch(r"[a-z]\w*", key)]:
+        raise ScenarioError(file, [f"vars.{odd[0]}: a name of small letters, digits and '_', and a text"])
+    return table
+
+
+def _filled(value: Any, known: Mapping[str, str]) -> Any:
+    """`value` with every `{NAME}` of a known name replaced, in keys too; other braces stay as they are."""
+    if isinstance(value, str):
+        return _VARIABLE.sub(lambda match: known.get(match[1], match[0]), value)
+    if isinstance(value, dict):
+        return {_filled(key, known): _filled(item, known) for key, item in value.items()}
+    return [_filled(item, known) for item in value] if isinstance(value, list) else value
 
 
 def _machines(raw: Mapping[str, Any], file: Path | str) -> dict[str, Any]:
@@ -281,53 +291,10 @@ def _table(value: object, key: str, file: Path | str) -> dict[str, Any]:
     return value
 
 
-def _cross_check(scenario: Scenario) -> list[str]:
-    hosts = list(scenario.fleet.hosts)
-    problems = [
-        f"machines.{host}: missing; every host of the fleet needs one"
-        for host in hosts
-        if host not in scenario.machines
-    ]
-    problems += [
-        f"machines.{host}: no such host{suggest(host, hosts)}" for host in scenario.machines if host not in hosts
-    ]
-    for key, container in scenario.containers.items():
-        where = f"containers.{key}"
-        problems += [
-            f"{where}.hosts: no host {host!r}{suggest(host, hosts)}" for host in container.hosts if host not in hosts
-        ]
-        if container.engine and container.engine not in scenario.engines:
-            problems.append(
-                f"{where}.engine: no [engines.{container.engine}]{suggest(container.engine, scenario.engines)}"
-            )
-        if container.engine and not container.port:
-            problems.append(f"{where}.port: missing; an engine needs the port it serves")
-    for index, fault in enumerate(scenario.faults):
-        problems += [f"faults.{index}.{problem}" for problem in check_fault(scenario, fault)]
-    return problems
-
-
-def check_fault(scenario: Scenario, fault: Fault) -> list[str]:
-    """What is wrong with a fault in this scenario: `key: words`."""
-    problems: list[str] = []
-    if fault.until is not None and fault.until <= fault.at:
-        problems.append("until: must be later than `at`")
-    if isinstance(fault, EngineFault):
-        if fault.lane not in scenario.fleet.lanes:
-            problems.append(f"lane: no lane {fault.lane!r}{suggest(fault.lane, scenario.fleet.lanes)}")
-    elif fault.host not in scenario.fleet.hosts:
-        problems.append(f"host: no host {fault.host!r}{suggest(fault.host, scenario.fleet.hosts)}")
-    elif isinstance(fault, ContainerFault):
-        names = [c.name for c in scenario.containers.values() if fault.host in c.hosts]
-        if fault.name not in names:
-            problems.append(f"name: no container {fault.name!r} on {fault.host}{suggest(fault.name, names)}")
-    return problems
-
-
 def _explain(item: Any) -> str:
     where = ".".join(str(part) for part in item["loc"]) or "(top level)"
     if item["type"] == "extra_forbidden":
         return f"{where}: unknown key; remove it"
     if item["type"] == "missing":
         return f"{where}: missing; add it"
-    return f"{where}: {inventory.plain(item)} (got {str(item['input'])[:80]!r})"
+    return f"{where}: {plain(item)} (got {str(item['input'])[:80]!r})"

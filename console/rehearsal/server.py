@@ -14,26 +14,36 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import asyncssh
 
 from console.reach.private import PrivateFolder
-from console.rehearsal.boxes import Box, Boxes
-from console.rehearsal.machine import SimulatedMachine
-from console.rehearsal.scenario import (
+from console.rehearsal.boxes import Box, Boxes, Front
+from console.rehearsal.checks import check_fault
+from console.rehearsal.faults import (
     FAULT,
+    ClockFault,
     ContainerFault,
     EngineFault,
     Fault,
+    FrontFault,
+    GpuFault,
     HostFault,
+    ImageFault,
     MemoryFault,
-    Scenario,
-    check_fault,
+    RebootFault,
     undone,
 )
+from console.rehearsal.hosts import played_host
+from console.rehearsal.hubserver import HubServer
+from console.rehearsal.machine import SimulatedMachine
+from console.rehearsal.scenario import Scenario
 from console.rehearsal.sshd import RehearsalHost
+from console.rehearsal.world import World
 
 PREFIX = "laneswap-rehearsal-"
 TICK = 1.0
@@ -57,6 +67,11 @@ class RehearsalFleet:
             self.machines[name] = SimulatedMachine(place, name, scenario.machines[name])
             self.boxes[name] = Boxes(name, speed)
             self.hosts[name] = RehearsalHost(name, place, self.boxes[name], client_key)
+        played = {name: played_host(name, machine) for name, machine in self.machines.items()}
+        self.world = World(scenario, played)
+        self.web = HubServer(self.world.checkpoints)
+        self.fronts: dict[str, Front] = {}
+        self._background: set[asyncio.Task[None]] = set()
         now = time.time()
         for model in scenario.containers.values():
             for rank, host in enumerate(model.hosts):
@@ -71,7 +86,14 @@ class RehearsalFleet:
         """Everything up: files written, engines started, ports open."""
         for machine in self.machines.values():
             machine.install()
-        await asyncio.gather(*(boxes.start_all() for boxes in self.boxes.values()))
+        await self.web.start()
+        for name, model in self.scenario.fronts.items():
+            lane = self.scenario.fleet.lanes[model.lane]
+            self.fronts[name] = Front(model.port, lane.port, self.web.bad_gateway)
+            self.boxes[model.host].fronts.append(self.fronts[name])
+        await asyncio.gather(*(boxes.start_all(booting=False) for boxes in self.boxes.values()))
+        self.world.install()  # while these processes start; the clock of a boot runs from its own start
+        await asyncio.gather(*(boxes.start_all(booting=True) for boxes in self.boxes.values()))
         self.step()
         for host in self.hosts.values():
             await host.start()
@@ -87,8 +109,10 @@ class RehearsalFleet:
 
     def step(self) -> None:
         """Write every machine's files as they stand now."""
+        self.world.step(self.clock)
         for name, machine in self.machines.items():
-            machine.step(self.clock, self.boxes[name].load())
+            load = replace(self.boxes[name].load(), other_gib=self.world.memory_gib(name))
+            machine.step(self.clock, load)
 
     async def tick(self) -> None:
         """Step for ever, once a second."""
@@ -123,17 +147,57 @@ class RehearsalFleet:
             await self.boxes[box.host].command(box, {"fault": fault.fault, "seconds": fault.seconds})
         elif isinstance(fault, ContainerFault):
             await self._container(fault)
-        elif isinstance(fault, MemoryFault):
+        elif isinstance(fault, ImageFault):
+            await self.boxes[fault.host].move_image(fault.image, fault.what == "move")
+        elif isinstance(fault, FrontFault):
+            self.fronts[fault.name].mode = fault.what
+        elif isinstance(fault, RebootFault):
+            self._keep(self._reboot(fault))
+        elif not self._machine(fault):
+            self.world.inject(fault)
+
+    def _machine(self, fault: Fault) -> bool:
+        """Faults of a machine; False for any other."""
+        if isinstance(fault, MemoryFault):
             self.machines[fault.host].set_fault(fault, self.clock)
-            self.step()
+        elif isinstance(fault, GpuFault):
+            self.machines[fault.host].set_gpu(fault)
+        elif isinstance(fault, ClockFault):
+            self.machines[fault.host].files.set_clock(fault.seconds)
+            self.boxes[fault.host].ahead = fault.seconds
+        else:
+            return False
+        self.step()
+        return True
+
+    def _keep(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _reboot(self, fault: RebootFault) -> None:
+        gate, boxes = self.hosts[fault.host].gate, self.boxes[fault.host]
+        await gate.set_mode("refused")
+        await boxes.host_goes_down()
+        self.world.host_goes_down(fault.host)
+        await asyncio.sleep(fault.seconds / self.speed)
+        self.machines[fault.host].reboot()
+        self.world.host_comes_back(fault.host, mounts=fault.mounts)
+        await boxes.host_comes_back()
+        self.step()
+        await gate.set_mode("open")
 
     async def _container(self, fault: ContainerFault) -> None:
         boxes = self.boxes[fault.host]
+        if fault.action == "create":
+            return await boxes.create(fault.name)
         box = boxes.find(fault.name)
         if box is None:
             raise ValueError(f"no container {fault.name!r} on {fault.host}")
         if fault.action == "start":
             await boxes.start(box)
+        elif fault.action == "remove":
+            await boxes.remove(box)
         else:
             await boxes.end(box, fault.code, oom=fault.oom)
 
@@ -162,6 +226,10 @@ class RehearsalFleet:
 
     async def close(self) -> None:
         """Everything down; returns when processes and connections are gone."""
+        for task in tuple(self._background):
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        await self.web.close()
         await asyncio.gather(*(host.close() for host in self.hosts.values()))
         await asyncio.gather(*(boxes.close() for boxes in self.boxes.values()))
 
@@ -215,7 +283,7 @@ async def serve() -> None:
         )
         try:
             await fleet.start()
-            say({"hosts": fleet.addresses(), "root": str(folder.path)})
+            say({"hosts": fleet.addresses(), "root": str(folder.path), "hub": fleet.web.url})
             await _until_told(fleet, stdin)
         finally:
             with contextlib.suppress(TimeoutError):

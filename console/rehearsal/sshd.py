@@ -16,6 +16,7 @@ from console.readings.output import SHELL_LINE
 from console.rehearsal.boxes import Boxes
 from console.rehearsal.commands import REFUSAL, SCRIPT_LIMIT, Played, SamplerFeed, hopeless, recognise
 from console.rehearsal.docker_api import DockerApi
+from console.rehearsal.files import HOME
 from console.rehearsal.gate import Gate
 
 if TYPE_CHECKING:
@@ -89,8 +90,13 @@ class RehearsalHost:
     def environment(self) -> Mapping[str, str]:
         """What commands find: simulated files below the prefix, the simulated tools first on PATH."""
         path = f"{self.root / 'bin'}:/usr/local/bin:/usr/bin:/bin"
-        home = str(self.root)
-        return {"PATH": path, "HOME": home, "LANG": "C.UTF-8", "USER": USER, "LANESWAP_SAMPLER_ROOT": home}
+        return {
+            "PATH": path,
+            "HOME": HOME,
+            "LANG": "C.UTF-8",
+            "USER": USER,
+            "LANESWAP_SAMPLER_ROOT": str(self.root),
+        }
 
     async def _serve(self, wire: socket.socket) -> None:
         try:

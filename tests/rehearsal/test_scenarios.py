@@ -6,20 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from console.rehearsal.scenario import (
-    FAULT,
-    ContainerFault,
-    EngineFault,
-    HostFault,
-    MemoryFault,
-    ScenarioError,
-    list_scenarios,
-    load_scenario,
-    undone,
-)
+from console.rehearsal.faults import FAULT, ContainerFault, EngineFault, HostFault, MemoryFault, undone
+from console.rehearsal.scenario import ScenarioError, list_scenarios, load_scenario
 
-SHIPPED = ["spark4", "boot", "counter-reset", "engine-503", "engine-dead", "engine-empty", "engine-html", "engine-hung"]
-SHIPPED += ["engine-other", "engine-silent", "engine-truncated", "host-gone", "memory-low", "station", "worker-dead"]
+SHIPPED = [
+    "spark4", "boot", "boot-autotune-missed", "boot-late", "boot-oom", "boot-stock", "boot-tiling", "cluster4",
+    "counter-reset", "dangling-link", "disk-full", "download-cap-not-in-force", "download-done",
+    "download-interrupted", "download-oom", "download-stalled", "download-two", "download-waiting", "drift-clock",
+    "drift-env", "drift-gpu-latch", "drift-image", "drift-mount", "engine-503", "engine-dead", "engine-empty",
+    "engine-html", "engine-hung", "engine-other", "engine-silent", "engine-truncated", "front-down", "host-gone",
+    "host-reboots", "image-moved", "memory-low", "mount-hangs", "prepare", "prune-risk", "retired-always",
+    "retired-gone", "rows-holes", "rows-rebuilt", "rows-stale", "rows-stop", "rows-wrong-partition",
+    "rows-wrong-rank", "shared-blobs", "site-changed", "station", "upstream-moved", "watchdog-busy",
+    "watchdog-dead", "watchdog-flag", "watchdog-gaveup", "watchdog-paused", "watchdog-pid-reused",
+    "watchdog-recovery", "watchdog-stopped", "watchdog-two", "watchdog-unit-failed", "watchdog-unknown",
+    "worker-dead",
+]  # fmt: skip
 
 
 def test_the_default_comes_first_and_every_scenario_has_a_title() -> None:

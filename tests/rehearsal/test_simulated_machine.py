@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from console.readings.gpu import QUERY_FIELDS, parse_gpus
 from console.readings.memory import parse_memory
+from console.rehearsal.faults import MemoryFault
 from console.rehearsal.machine import GIB, Load, SimulatedMachine
-from console.rehearsal.scenario import Machine, MemoryFault, load_scenario
+from console.rehearsal.scenario import Machine, load_scenario
 
 SCENARIO = load_scenario("spark4")
 GB10, GB300 = SCENARIO.machines["spark-0"], SCENARIO.machines["station"]

@@ -12,7 +12,7 @@ import pytest
 
 from console.readings.memory import parse_memory
 from console.rehearsal import Rehearsal, RehearsalError
-from console.rehearsal.scenario import ContainerFault, EngineFault, Fault, HostFault
+from console.rehearsal.faults import ContainerFault, EngineFault, Fault, HostFault
 
 LIMIT = 30.0
 SPEED = 200.0
