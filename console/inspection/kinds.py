@@ -59,6 +59,17 @@ KINDS: Mapping[str, Kind] = {
             "[log=F] [lock=F] [ps=F] [booted=F] [now=F] [recipe=NAME], or [is_active=F [code=F]] [unit=F] [pause=F]"
             " [gaveup=F] [log=F]",
         ),
+        Kind(
+            "rows",
+            "rows:rows",
+            "0=DIR-OR-LISTING-OR-MANIFEST 1=... [site=F] [revision=REV] [tp=N] [holder_rows=RANGES] [progress=OUTPUT]",
+        ),
+        Kind(
+            "drift",
+            "rows:drift",
+            "0=INSPECT 1=INSPECT... [gpu0=CSV...] [snapshot0=DIR-OR-LISTING...] [clock0=SECONDS...] [kernel0=WORDS...]"
+            " [site=F]",
+        ),
         Kind("sitefile", "site:sitefile", "FILE, or bash=FILE | docker=FILE | json=FILE [change=FILE]"),
     )
 }

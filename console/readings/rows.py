@@ -91,11 +91,25 @@ def read_copy(
         return replace(found, words="unknown: its manifest could not be read")
     if newest.manifest_text is None:
         return _without_manifest(found, data, samples, now, old_copy)
+    written = newest.manifest_mtime if newest.manifest_mtime is not None or entry is None else entry.mtime
+    return _with_manifest(found, data, samples, newest.manifest_text, written, revision, tp, now)
+
+
+def _with_manifest(
+    found: RowCopy,
+    data: Shards,
+    samples: Sequence[RowSample],
+    text: str,
+    written: float | None,
+    revision: str,
+    tp: int | None,
+    now: float,
+) -> RowCopy:
+    """`written` is the manifest's own time."""
     try:
-        manifest = parse_manifest(newest.manifest_text)
+        manifest = parse_manifest(text)
     except ManifestUnreadable as error:
         return replace(found, state=RowState.UNREADABLE, words=f"manifest unreadable: {error}")
-    written = newest.manifest_mtime if newest.manifest_mtime is not None or entry is None else entry.mtime
     found = replace(found, manifest=manifest, expected=manifest.bytes, basis="its manifest")
     if going := _rebuilt(found, manifest, data, samples, written, now):
         return going
