@@ -191,6 +191,7 @@ def test_what_is_odd_is_told_with_its_line(text: bytes, words: str) -> None:
         ("A=1\neval x", "may be changed by line 2 (eval)"),
         ("A=1\n. other.env", "may be changed by line 2 (. other.env)"),
         ("readonly A=0\nA=1", "readonly since line 1"),
+        ("UID=5\nA=1", "stands below a read-only variable that is set in line 1"),
         ("A=1; B=(", "stands in a line with a syntax error"),
         ("A='1", "quote ' of line 1 never ends"),
         ("A[2]=1", "sets one element of an array"),
@@ -389,7 +390,9 @@ def test_after_an_edit_bash_has_the_wanted_value_and_all_others_as_before(
     if not made.changes:
         return
     before, after = bash([text.encode(), made.data], ("A", "B", "CC"), tmp_path)
-    assert before is not None and after is not None
+    if before is None:
+        return  # it ends the shell that reads it
+    assert after is not None
     assert after["B"][0].removesuffix("\r") == value
     made_of_it = {note.partition(" ")[0] for note in made.notes if "is made of B" in note}
     for key in {*before, *after} - {"B"} - made_of_it:

@@ -86,7 +86,9 @@ def _watchdog(book: _Book, dog: WatchdogPlace, pids: Sequence[int]) -> None:
     book.file(dog.host, "watchdog.lock", dog.lock)
     book.file(dog.host, "watchdog.pause", dog.pause_flag)
     book.file(dog.host, "watchdog.gaveup", dog.gaveup_flag)
-    parts = [part for part in (dog.process, *dog.process_also) if part] + [f"pid:{pid}" for pid in sorted(set(pids)) if pid > 0]
+    parts = [part for part in (dog.process, *dog.process_also) if part] + [
+        f"pid:{pid}" for pid in sorted(set(pids)) if pid > 0
+    ]
     if parts:
         book.add(dog.host, "watchdog.processes", LookKind.PROCESSES, *parts, every=SLOW_S)
     units = ([dog.unit] if dog.unit else []) + [unit for unit in dog.foreign if unit != dog.unit]

@@ -20,6 +20,7 @@ _SELF_MADE = frozenset(
     " EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME GROUPS HISTCMD LINENO PPID RANDOM SECONDS SHELLOPTS SRANDOM UID".split()
 )
 """Variables that bash keeps itself: read-only, or other than what was set."""
+_READONLY = frozenset("BASHOPTS BASH_VERSINFO EUID PPID SHELLOPTS UID".split())
 _ENDERS = ("exit", "return", "exec")
 _SETTERS = frozenset("alias builtin command eval getopts let mapfile printf read readarray shopt trap enable".split())
 """Builtins that may set variables, or change how the rest is read."""
@@ -114,8 +115,12 @@ class Effects:
 
     def warn(self, at: int, what: str) -> None:
         """One sentence for the operator, with its line."""
+        self.warn_line(self.line(at), what)
+
+    def warn_line(self, line: int, what: str) -> None:
+        """The same where the line is known."""
         if len(self.out.warnings) < _MOST_WARNINGS:
-            self.out.warnings.append(f"line {self.line(at)}: {what}")
+            self.out.warnings.append(f"line {line}: {what}")
 
     # --- assignments -------------------------------------------------------------------------------------------------
 
@@ -156,6 +161,9 @@ class Effects:
             reason = reason or "bash keeps this variable itself"
         if key in self._readonly:
             reason = reason or f"readonly since line {self._readonly[key]}"
+        if (key in self._readonly or key in _READONLY) and not made.error:
+            self.warn_line(made.line, f"{key} is read-only: bash stops here, nothing below is set")
+            self.after = self.after or f"stands below a read-only variable that is set in line {made.line}"
         earlier = self._latest.get(key)
         if key in self._odd:
             reason = reason or f"declared with {self._odd[key]}"
