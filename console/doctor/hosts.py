@@ -111,7 +111,7 @@ def _python(about: Subject, setup: HostSetup) -> Check:
         return about.unknown("python3", "it did not answer")
     if setup.python:
         return about.ok("python3", f"{setup.python}: the sampler runs on it")
-    words = "none: memory and GPU are read by /bin/sh; downloads, row copies and watchdogs are not"
+    words = "none: memory and GPU are read by /bin/sh; site file, downloads, row copies and watchdogs are not"
     return about.look("python3", words, "install python3 (any from 3.6, standard library only)")
 
 
