@@ -182,4 +182,5 @@ def _download(found: Download) -> dict[str, Any]:
         "pids": list(found.pids),
         "upstream": found.upstream or None,
         "warnings": list(found.warnings),
+        "notes": list(found.notes),
     }

@@ -16,7 +16,7 @@ from console.readings.download_pace import Point, clocks, rate, still_for, usual
 from console.readings.download_types import Download as Download
 from console.readings.download_types import DownloadSample as DownloadSample
 from console.readings.download_types import DownloadState as DownloadState
-from console.readings.download_warnings import Told, warnings
+from console.readings.download_warnings import Told, notes, warnings
 from console.readings.downloader import Downloader, End, read_leftovers, unit_end
 from console.readings.expected import Expected as Expected
 from console.readings.expected import parse_expected as parse_expected
@@ -63,7 +63,7 @@ def read_download(
     answer = _answer(state, why, facts, files, samples)
     answer = replace(answer, host=host, revision=revision, upstream=upstream)
     told = Told(answer, repo, files, expected, served, facts.downloaders or (), unit, environment, model)
-    return replace(answer, warnings=warnings(told))
+    return replace(answer, warnings=warnings(told), notes=notes(told))
 
 
 def model_of(folder: str) -> str:
@@ -241,19 +241,17 @@ def _idle(facts: _Facts) -> tuple[DownloadState, str]:
     snapshot = files.snapshot
     reasons = []
     if files.missing and (files.done or snapshot):
-        reasons.append(
-            f"{len(files.missing)} of {len(files.missing) + (files.whole or 0)} files are missing or not whole"
-        )
+        reasons.append(f"{files.whole or 0} of {len(files.missing) + (files.whole or 0)} files are whole")
     elif files.total is not None and files.done is not None and 0 < files.done < files.total:
         reasons.append("bytes are missing")
     if snapshot and snapshot.dangling:
-        reasons.append(f"{len(snapshot.dangling)} links lead nowhere ({snapshot.dangling[0]})")
+        reasons.append(f"links that lead nowhere: {len(snapshot.dangling)} ({snapshot.dangling[0]})")
     if snapshot and snapshot.outside:
-        reasons.append(f"{len(snapshot.outside)} links lead out of the folder ({snapshot.outside[0]})")
+        reasons.append(f"links that leave the folder: {len(snapshot.outside)} ({snapshot.outside[0]})")
     if snapshot and snapshot.shards_total is not None and snapshot.shards_done < snapshot.shards_total:
         reasons.append(f"shards {snapshot.shards_done} of {snapshot.shards_total}")
     if facts.live:
-        reasons.append(f"{len(facts.live)} partial files")
+        reasons.append(f"partial files: {len(facts.live)}")
     if not reasons:
         return DownloadState.NONE, ""
     fetching = "who downloads was not read" if facts.fetching is None else "nobody downloads"

@@ -87,6 +87,8 @@ class Download:
     """Where the repository's main branch stands now; '' if not asked."""
     warnings: tuple[str, ...] = ()
     """Safe sentences, worst first: prune would drop the serving snapshot, two downloaders, cap not in force..."""
+    notes: tuple[str, ...] = ()
+    """What is good to know and asks for nothing now: upstream moved, left-over partial files..."""
     current_file: str = ""
     """The file of the revision that `current` becomes; '' where no list says."""
     current_size: int | None = None

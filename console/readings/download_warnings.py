@@ -29,9 +29,14 @@ class Told:
 
 
 def warnings(told: Told) -> tuple[str, ...]:
-    """All that holds, worst first."""
-    makers = (_running, _memory, _room, _prune, _files, _environment, _upstream, _leftovers)
+    """What an operator should act on, worst first."""
+    makers = (_running, _memory, _room, _prune, _files, _environment, _attempts)
     return tuple(line(text, 400) for make in makers for text in make(told))
+
+
+def notes(told: Told) -> tuple[str, ...]:
+    """What is good to know and asks for nothing now."""
+    return tuple(line(text, 400) for make in (_upstream, _large, _leftovers) for text in make(told))
 
 
 def prune_warning(repo: HubRepo, named: Mapping[str, str]) -> str:
@@ -88,32 +93,46 @@ def _files(told: Told) -> Iterator[str]:
     if told.expected is not None and told.expected.problem:
         yield f"no list of files: {told.expected.source}: {told.expected.problem}"
     if told.files.wrong:
-        yield f"{len(told.files.wrong)} files are there in another size than expected: {_some(told.files.wrong)}"
+        yield f"files of another size than expected: {_some(told.files.wrong)}"
     snapshot = told.files.snapshot
     if snapshot is None:
         return
     if snapshot.dangling:
-        yield f"{len(snapshot.dangling)} links lead nowhere: {_some(snapshot.dangling)}"
+        yield f"links that lead nowhere: {_some(snapshot.dangling)}"
     if snapshot.outside:
         yield (
-            f"{len(snapshot.outside)} links lead out of the folder (shared blob store?) and dangle wherever only"
-            f" the folder is mounted or copied: {_some(snapshot.outside)}"
+            "links that leave the folder (shared blob store?) and dangle wherever only the folder is mounted or copied:"
+            f" {_some(snapshot.outside)}"
         )
     if snapshot.absolute:
-        yield f"{len(snapshot.absolute)} links are absolute and dangle behind another mount: {_some(snapshot.absolute)}"
+        yield f"absolute links, which dangle behind another mount: {_some(snapshot.absolute)}"
     if told.files.sparse:
-        yield f"{len(told.files.sparse)} whole files are smaller on disk than their size: {_some(told.files.sparse)}"
+        yield f"whole files that are smaller on disk than their size: {_some(told.files.sparse)}"
 
 
 def _environment(told: Told) -> Iterator[str]:
     settings = read_settings(told.environment) if told.environment is not None else None
-    large = [path for path, size, _ in told.files.missing if size > LARGEST_PLAIN]
-    if large and settings and settings.xet_off:
-        yield f"{len(large)} files over 50 GB need hf_xet, and HF_HUB_DISABLE_XET is set: {_some(large)}"
-    elif large and settings is None and told.download.state is not DownloadState.NONE:
-        yield f"{len(large)} files over 50 GB need hf_xet: plain HTTP refuses them"
-    if settings:
-        yield from settings.warnings
+    if settings is None:
+        return
+    if settings.xet_off and (large := _over_50_gb(told)):
+        yield f"HF_HUB_DISABLE_XET is set, and files over 50 GB need hf_xet: {_some(large)}"
+    yield from settings.warnings
+
+
+def _over_50_gb(told: Told) -> list[str]:
+    return [path for path, size, _ in told.files.missing if size > LARGEST_PLAIN]
+
+
+def _attempts(told: Told) -> Iterator[str]:
+    if told.download.attempt is not None and told.download.attempt > 1:
+        name = told.download.current_file or "this file"
+        yield f"attempt {told.download.attempt} of {name}: each one begins at zero"
+
+
+def _large(told: Told) -> Iterator[str]:
+    large = _over_50_gb(told)
+    if large and told.environment is None and told.download.state is not DownloadState.NONE:
+        yield f"plain HTTP refuses files over 50 GB, they need hf_xet: {_some(large)}"
 
 
 def _upstream(told: Told) -> Iterator[str]:
@@ -126,11 +145,9 @@ def _leftovers(told: Told) -> Iterator[str]:
     orphans = told.download.orphans
     if orphans:
         size = sum(item.present for item in orphans) / GIB
-        yield f"{len(orphans)} left-over partial files, {size:.1f} GiB: remove them by name, not with `hf cache prune`"
-    if told.download.attempt is not None and told.download.attempt > 1:
-        name = told.download.current_file or "this file"
-        yield f"attempt {told.download.attempt} of {name}: each one begins at zero"
+        yield f"left-over partial files: {len(orphans)}, {size:.1f} GiB; remove them by name, not with `hf cache prune`"
 
 
 def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+    more = len(names) - 3
+    return ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")

@@ -152,7 +152,7 @@ def before_starting(found: Leftovers, repo: str, folder: str = "") -> list[str]:
         warnings.append(f"a download of {repo or folder} runs already (pid {running[0].pid})")
     if found.loops:
         pids = ", ".join(str(item.pid) for item in found.loops[:8])
-        warnings.append(f"{len(found.loops)} poll loops were left behind by dropped connections (pid {pids})")
+        warnings.append(f"poll loops left behind by dropped connections: {len(found.loops)} (pid {pids})")
     return warnings
 
 

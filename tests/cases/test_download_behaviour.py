@@ -46,7 +46,7 @@ def test_two_downloads_and_a_left_over_loop_warn_before_another_is_started() -> 
     warnings = before_starting(found, "org/m")
     assert len(warnings) == 2
     assert "2 downloads run for org/m (pid 7001, 7444)" in warnings[0]
-    assert "1 poll loops were left behind by dropped connections (pid 7450)" in warnings[1]
+    assert "poll loops left behind by dropped connections: 1 (pid 7450)" in warnings[1]
     assert [item.pid for item in found.zombies] == [7502]
     assert inspect_case("C094", "processes", "ps.txt")["warnings"] == warnings
     assert before_starting(read_leftovers(()), "org/m") == []

@@ -20,6 +20,7 @@ from console.readings.units import Unit, UnitMemory, Units
 MIB = 1024**2
 S = DownloadState
 UNIT = "hf-download.service"
+SHARD_2 = "model-00002-of-00002.safetensors"
 HF = Process(4100, 1, "S", f"/usr/bin/python3 /usr/bin/hf download org/m --revision {NEW}")
 
 FILES = Expected(
@@ -108,7 +109,7 @@ def test_an_orphan_is_no_progress() -> None:
     assert [item.path for item in found.orphans] == [f"blobs/{blob(2)}.00000001.incomplete"]
     assert found.attempt == 2
     assert "attempt 2 of model-00002-of-00002.safetensors: each one begins at zero" in found.warnings
-    assert any(text.startswith("1 left-over partial files, 50.0 GiB") for text in found.warnings)
+    assert found.notes[-1].startswith("left-over partial files: 1, 50.0 GiB")
 
 
 def test_attempts_that_were_seen_count_though_they_are_gone() -> None:
@@ -123,11 +124,11 @@ def test_attempts_that_were_seen_count_though_they_are_gone() -> None:
     ("rows", "state", "words"),
     [
         ([*CONFIG, *FIRST, *SECOND], S.COMPLETE, "all 3 files in their size; contents not compared"),
-        ([*CONFIG, *FIRST], S.INCOMPLETE, "1 of 3 files are missing or not whole, shards 1 of 2; nobody downloads"),
+        ([*CONFIG, *FIRST], S.INCOMPLETE, "2 of 3 files are whole, shards 1 of 2; nobody downloads"),
         (
             [*CONFIG, *FIRST, *shard(NEW, 2, 2, 60 * GIB - 1, 2)],
             S.INCOMPLETE,
-            "1 of 3 files are missing or not whole; nobody downloads",
+            "2 of 3 files are whole; nobody downloads",
         ),
         ([file(f"blobs/{blob(77)}", 5, 77)], S.NONE, ""),
     ],
@@ -139,7 +140,7 @@ def test_complete_needs_every_file_in_its_size(rows: list[str], state: DownloadS
 
 def test_a_file_of_another_size_is_named() -> None:
     found = read([DownloadSample(0, repo([*CONFIG, *shard(NEW, 1, 2, 5, 1)]))])
-    assert "1 files are there in another size than expected: model-00001-of-00002.safetensors" in found.warnings
+    assert "files of another size than expected: model-00001-of-00002.safetensors" in found.warnings
 
 
 def test_without_a_list_only_shard_numbers_make_it_complete() -> None:
@@ -158,7 +159,7 @@ def test_links_that_leave_the_folder_are_not_complete() -> None:
                                   60 * GIB, 2, where="out")]  # fmt: skip
     found = read([DownloadSample(0, repo(rows), processes=[])])
     assert found.state is S.INCOMPLETE
-    assert "1 links lead out of the folder (model-00002-of-00002.safetensors)" in found.why
+    assert "links that leave the folder: 1 (model-00002-of-00002.safetensors)" in found.why
     assert any("shared blob store" in text for text in found.warnings)
 
 
@@ -167,7 +168,7 @@ def test_holes_in_whole_files_are_named() -> None:
     hole = f"l\t78\t0\t0.0\t7\t99\t1\tsnapshots/{NEW}/model-00001-of-00002.safetensors\t../../blobs/{blob(1)}\tin"
     found = read([DownloadSample(0, repo([*rows, f"{hole}\t{40 * GIB}\t{10 * GIB}\t7\t1"]))])
     assert (found.state, found.done) == (S.COMPLETE, 1000 + 70 * GIB)
-    assert "1 whole files are smaller on disk than their size: model-00001-of-00002.safetensors" in found.warnings
+    assert "whole files that are smaller on disk than their size: model-00001-of-00002.safetensors" in found.warnings
 
 
 def test_a_cut_listing_is_never_complete() -> None:
@@ -361,7 +362,7 @@ def test_received_leaves_loopback_and_bridges_out() -> None:
 def test_a_partial_file_that_nobody_fetches_is_incomplete() -> None:
     found = read(still(300, processes=[]))
     assert found.state is S.INCOMPLETE
-    assert found.why == "1 of 3 files are missing or not whole, shards 1 of 2, 1 partial files; nobody downloads"
+    assert found.why == "2 of 3 files are whole, shards 1 of 2, partial files: 1; nobody downloads"
     assert [item.etag for item in found.orphans] == [blob(2)]
     assert found.processes == 0
 
@@ -488,22 +489,19 @@ def test_too_little_room_warns() -> None:
 
 def test_upstream_that_moved_warns() -> None:
     sample = [DownloadSample(0, repo([*CONFIG]))]
-    assert "main has moved on to df42c10; this is 1bae0e1" in read(sample, upstream=OLD).warnings
-    assert [text for text in read(sample, upstream=NEW).warnings if "moved" in text] == []
+    assert "main has moved on to df42c10; this is 1bae0e1" in read(sample, upstream=OLD).notes
+    assert [text for text in read(sample, upstream=NEW).notes if "moved" in text] == []
     assert read(sample, upstream=OLD).upstream == OLD
 
 
 def test_files_over_50_gb_need_xet() -> None:
     sample = growing(0)
-    assert "1 files over 50 GB need hf_xet: plain HTTP refuses them" in read(sample).warnings
+    assert f"plain HTTP refuses files over 50 GB, they need hf_xet: {SHARD_2}" in read(sample).notes
     off = read(sample, environment={"HF_HUB_DISABLE_XET": "1"})
-    assert (
-        "1 files over 50 GB need hf_xet, and HF_HUB_DISABLE_XET is set: model-00002-of-00002.safetensors"
-        in off.warnings
-    )
-    assert [text for text in read(sample, environment={}).warnings if "50 GB" in text] == []
+    assert f"HF_HUB_DISABLE_XET is set, and files over 50 GB need hf_xet: {SHARD_2}" in off.warnings
+    assert [text for text in read(sample, environment={}).notes if "50 GB" in text] == []
     done = read([DownloadSample(0, repo([*CONFIG, *FIRST, *SECOND]))])
-    assert [text for text in done.warnings if "50 GB" in text] == []
+    assert [text for text in done.notes if "50 GB" in text] == []
 
 
 def test_a_list_that_cannot_be_read_is_none_and_says_so() -> None:
@@ -519,8 +517,8 @@ def test_dangling_and_absolute_links_warn() -> None:
         link(f"snapshots/{NEW}/gone.json", "../../blobs/x", 0, 4, where="gone"),
     ]
     found = read([DownloadSample(0, repo(rows))])
-    assert "1 links lead nowhere: gone.json" in found.warnings
-    assert "1 links are absolute and dangle behind another mount: config.json" in found.warnings
+    assert "links that lead nowhere: gone.json" in found.warnings
+    assert "absolute links, which dangle behind another mount: config.json" in found.warnings
 
 
 def test_the_same_sample_read_again_gives_the_same() -> None:
