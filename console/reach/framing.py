@@ -7,13 +7,14 @@ import math
 from typing import Any
 
 from console.reach.link import Frame
+from console.reach.looking import Looking
 from console.sanitize import line
 
 MOST_LINE = 2 << 20
 """Bytes of one line; a longer one is dropped."""
 MOST_TEXT = 1 << 20
 """Characters of one text of a frame."""
-_KINDS = frozenset({"node", "gpu", "facts", "cgroup", "error"})
+_KINDS = frozenset({"node", "gpu", "facts", "cgroup", "look", "error"})
 _NOISE_KEPT, _NOISE_SEEN = 3, 20
 """Unmarked lines that are kept, and that are looked at in one piece of the stream."""
 
@@ -23,10 +24,11 @@ class FrameReader:
 
     On the wire a frame is `MARK {"k": kind, "n": number within its kind, "m": monotonic, "w": wall, "b": begun,
     "t": {name: text}, "e": error, "s": source}`; one without `n` is not looked for when it is lost.
-    `Frame.sequence` counts the frames that were sent, lost ones too.
+    `Frame.sequence` counts the frames that were sent, lost ones too. Of looks those are taken that `looking` knows.
     """
 
-    def __init__(self, mark: str) -> None:
+    def __init__(self, mark: str, looking: Looking | None = None) -> None:
+        self._looking = looking or Looking()
         self._mark = mark.encode() + b" "
         self._buffer = bytearray()
         self._skipping = False
@@ -90,28 +92,38 @@ class FrameReader:
         number = raw.get("n")
         if mono is None or wall is None:
             return None
-        self._count(kind, number if isinstance(number, int) else None)
+        missed = self._count(kind, number if isinstance(number, int) else None)
+        if missed and kind == "look":
+            self._looking.renew()
         return Frame(
             kind=kind,
             sequence=self._sequence,
             host_mono=mono,
             host_wall=wall,
             received=received,
-            texts=_texts(raw.get("t")),
+            texts=self._texts(kind, raw.get("t")),
             error=line(str(raw.get("e") or ""), 300),
             started=_number(raw.get("b")),
             source=line(str(raw.get("s") or ""), 60),
         )
 
-    def _count(self, kind: str, number: int | None) -> None:
+    def _texts(self, kind: str, raw: Any) -> dict[str, str]:
+        if kind == "look":
+            return self._looking.answers(raw)
+        texts = _texts(raw)
+        return self._looking.named(raw) if kind == "error" and "look" in texts else texts
+
+    def _count(self, kind: str, number: int | None) -> int:
+        """How many frames of the kind are missing before this one."""
         if number is None:
             self._sequence += 1
-            return
+            return 0
         expected = self._next.get(kind, number)
         missing = max(0, min(number - expected, 1_000_000))
         self.lost += missing
         self._sequence += 1 + missing
         self._next[kind] = number + 1
+        return missing
 
 
 def _number(value: Any) -> float | None:

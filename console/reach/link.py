@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from console.readings.link import LinkState
+from console.readings.look import Look
 from console.readings.output import Output
 
 
@@ -18,10 +19,13 @@ from console.readings.output import Output
 class Frame:
     """One frame of a host's sampler stream: raw texts by name, dated by both clocks.
 
-    `kind` is the source group: `node` (meminfo, psi, numa, zoneinfo, vmstat...), `gpu`, `facts`, `cgroup`,
+    `kind` is the source group: `node` (meminfo, psi, numa, zoneinfo, vmstat...), `gpu`, `facts`, `cgroup`, `look`,
     `error`. `sequence` grows by one per frame of the stream; `host_mono` is the host's monotonic clock and
     `host_wall` its Unix time, `received` the console's monotonic time. `started` is the host's monotonic time
     before the source was read: `host_mono - started` is how long the source took.
+
+    The texts of a `look` frame are answers by the `key` of their look, of those only that were due; an answer that is
+    what it was the last time is the very same object.
     """
 
     kind: str
@@ -33,7 +37,8 @@ class Frame:
     error: str = ""
     started: float | None = None
     source: str = ""
-    """Of an `error` frame: `nvidia-smi`, `sampler` (the stream itself) or `/proc/meminfo`."""
+    """Of an `error` frame: `nvidia-smi`, `look`, `sampler` (the stream itself) or `/proc/meminfo`. Of `look` the texts
+    hold the `key` of the one that does not answer; where they do not, none can be answered."""
 
 
 class Reason(StrEnum):
@@ -96,6 +101,14 @@ class Link(Protocol):
 
         While the link is down nothing comes: its state says why. A source that fails is a frame of kind `error`;
         that of source `sampler` (the stream itself ended, and begins again) has no host clock: both are 0.
+        """
+        ...
+
+    def look(self, looks: Sequence[Look]) -> None:
+        """Replace the whole set of what the host looks at again and again; answers come as frames of kind `look`.
+
+        Works while the link is down, too: each new stream is told the set. Raises ValueError for a key that is there
+        twice and for more than 500 looks.
         """
         ...
 

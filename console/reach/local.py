@@ -15,9 +15,12 @@ from typing import Any
 from console.fleet.inventory import Rates
 from console.reach.limits import Timings
 from console.reach.link import Frame, ReachError, Reason
+from console.reach.local_looks import LocalLooks
 from console.reach.local_texts import facts_texts, node_texts
+from console.reach.looking import check
 from console.readings.gpu import QUERY_FIELDS
 from console.readings.link import LinkState, LinkStatus
+from console.readings.look import Look
 from console.readings.output import Outcome, Output, classify, describe_error
 from console.sanitize import line
 
@@ -37,6 +40,7 @@ class LocalLink:
         self._children: set[asyncio.subprocess.Process] = set()
         self._sources: set[asyncio.Task[Any]] = set()
         self._sequence = 0
+        self._looks = LocalLooks(self._timings)
 
     @property
     def state(self) -> LinkState:
@@ -89,7 +93,8 @@ class LocalLink:
         yield self._frame("facts", await asyncio.to_thread(facts_texts))
         queue: asyncio.Queue[Frame] = asyncio.Queue(_FRAMES_AHEAD)
         closing = asyncio.create_task(self._closing.wait())
-        mine = {closing, asyncio.create_task(self._nodes(queue)), asyncio.create_task(self._gpus(queue))}
+        sources = (self._nodes(queue), self._gpus(queue), self._looking(queue))
+        mine = {closing, *(asyncio.create_task(source) for source in sources)}
         self._sources |= mine
         try:
             while not self._closing.is_set():
@@ -105,6 +110,11 @@ class LocalLink:
         finally:
             self._sources -= mine
             await _cancel(mine)
+
+    def look(self, looks: Sequence[Look]) -> None:
+        """Replace what is looked at; see `Link.look`. Raises ValueError."""
+        check(looks)
+        self._looks.ask(looks)
 
     async def open_tcp(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A TCP connection. Raises ReachError."""
@@ -176,6 +186,10 @@ class LocalLink:
             said = line(output.stdout.strip().partition("\n")[0], 200) or output.hint
             words = f"exited {output.exit_status}: {said}" if output.exit_status is not None else output.hint
         return self._frame("error", {}, begun, f"nvidia-smi {words}", "nvidia-smi")
+
+    async def _looking(self, queue: asyncio.Queue[Frame]) -> None:
+        async for kind, texts, begun, error in self._looks.answers():
+            await queue.put(self._frame(kind, texts, begun, error, "look" if error else ""))
 
     def _frame(
         self, kind: str, texts: dict[str, str], begun: float | None = None, error: str = "", source: str = ""

@@ -8,10 +8,12 @@ few seconds. Whatever a start-up file prints in between lacks the random mark an
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 import time
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
+from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,7 @@ from console.reach.connection import load_asyncssh
 from console.reach.framing import FrameReader
 from console.reach.limits import Timings
 from console.reach.link import Frame
+from console.reach.looking import Looking
 from console.reach.sessions import Sessions
 from console.readings.gpu import QUERY_FIELDS
 from console.readings.output import SHELL_LINE
@@ -58,10 +61,19 @@ class StreamEnded(Exception):
     """The stream ended though the link may be up; says why in safe words."""
 
 
+_PARTS = {
+    "python": ("files_host.py", "survey_host.py", "child_host.py", "looks_host.py", "sampler_host.py"),
+    "sh": ("sampler_host.sh",),
+}
+_BETWEEN_PARTS = re.compile(r"^from console\.reach\.\w+ import [^\n(]+\n", re.MULTILINE)
+
+
+@cache
 def script(flavour: str) -> str:
-    """The script that runs on the host: `python` or `sh`."""
-    name = {"python": "sampler_host.py", "sh": "sampler_host.sh"}[flavour]
-    return resources.files("console.reach").joinpath(name).read_text(encoding="utf-8")
+    """The script that runs on the host: `sh`, or `python`, whose parts import each other here and are one there."""
+    folder = resources.files("console.reach")
+    parts = [folder.joinpath(name).read_text(encoding="utf-8") for name in _PARTS[flavour]]
+    return _BETWEEN_PARTS.sub("", "\n\n".join(parts))
 
 
 def loader(mark: str, rates: Rates, timings: Timings) -> str:
@@ -78,13 +90,17 @@ def loader(mark: str, rates: Rates, timings: Timings) -> str:
     return LOADER.format(imports=IMPORTS, size=size, label=LABEL, arguments=arguments)
 
 
-async def sample(sessions: Sessions, rates: Rates, timings: Timings) -> AsyncGenerator[Frame, None]:
+async def sample(
+    sessions: Sessions, rates: Rates, timings: Timings, looking: Looking | None = None
+) -> AsyncGenerator[Frame, None]:
     """One stream on one connection, until it ends. Raises StreamEnded, LinkLost or SessionRefused; never just returns.
 
-    Closing the generator closes the session: the sampler sees its stdin end and goes, with its children.
+    Closing the generator closes the session: the sampler sees its stdin end and goes, with its children. `looking` is
+    told to the host at once and whenever it changes.
     """
     mark = secrets.token_hex(8)
-    reader = FrameReader(mark)
+    looking = looking or Looking()
+    reader = FrameReader(mark, looking)
     silence = max(timings.beat_limit, 10 * rates.node)
     pace = _Pace()
     beating: asyncio.Task[None] | None = None
@@ -97,11 +113,15 @@ async def sample(sessions: Sessions, rates: Rates, timings: Timings) -> AsyncGen
             beating = sessions.background(_beat(process, timings.beat))
             while True:
                 for frame in reader.take():
+                    if looking.send is None:  # what follows the script at once may be read along with it, and lost
+                        looking.send = partial(_write, process)
+                        looking.tell()
                     yield frame
                 data = await _read(process, silence, "no frame")
                 reader.feed(data, time.monotonic())
                 pace.took(len(data))
         finally:
+            looking.send = None
             if beating is not None:
                 beating.cancel()
                 await asyncio.gather(beating, return_exceptions=True)
@@ -183,7 +203,9 @@ async def _last_words(process: Process) -> str:
 async def _beat(process: Process, every: float) -> None:
     while True:
         await asyncio.sleep(every)
-        try:
-            process.stdin.write(b"beat\n")
-        except OSError:
-            return  # the reader sees the end of the stream
+        _write(process, b"beat\n")
+
+
+def _write(process: Process, data: bytes) -> None:
+    with suppress(OSError):  # the reader sees the end of the stream
+        process.stdin.write(data)

@@ -1,8 +1,8 @@
 """Runs on the host under its own python3 (3.6 or newer), sent on stdin; see sampler.py. Standard library only.
 
 Arguments: SIZE LABEL MARK NODE_EVERY GPU_EVERY BEAT_LIMIT SLOW_AFTER SLOW_LIMIT GPU_FIELDS. One process, one thread,
-nothing ever blocks: stdout and stdin do not wait, nvidia-smi is a child in its own process group. It ends when stdin
-ends, when no heartbeat came for BEAT_LIMIT seconds, or on a signal; its child ends with it.
+nothing ever blocks: stdout and stdin do not wait, nvidia-smi and what is looked at are children in process groups of
+their own. It ends when stdin ends, when no heartbeat came for BEAT_LIMIT seconds, or on a signal; they end with it.
 """
 
 # ruff: noqa: UP031 (percent formats read best where braces are JSON)
@@ -12,19 +12,11 @@ import signal
 import sys
 import time
 
-ROOT = os.environ.get("LANESWAP_SAMPLER_ROOT", "")
-"""Every /proc and /sys path is read below it."""
-MOST_PENDING = 262144
-"""Bytes waiting for a stuck connection; beyond that, frames are dropped and their numbers stay missing."""
-MOST_READ = 262144
+from console.reach.child_host import MOST_READ, Gpu, Out
+from console.reach.files_host import ROOT
+from console.reach.looks_host import Looks
+
 NODES = "/sys/devices/system/node"
-ESCAPES = dict((code, "\\u%04x" % code) for code in [*range(32), 127])
-ESCAPES.update({10: "\\n", 9: "\\t", 34: '\\"', 92: "\\\\"})
-
-
-def quoted(text: str) -> str:
-    """A JSON string; json itself is not part of a minimal python3."""
-    return '"' + text.translate(ESCAPES) + '"'
 
 
 class File:
@@ -63,37 +55,6 @@ def once(path: str) -> str:
         return ""
     finally:
         file.close()
-
-
-class Out:
-    """Frames to stdout without ever waiting for it."""
-
-    def __init__(self, mark: str) -> None:
-        self.mark = mark
-        self.pending = b""
-        self.numbers = {}  # type: dict[str, int]
-
-    def frame(self, kind: str, texts: "dict[str, str]", begun: float, error: str = "", source: str = "") -> None:
-        """Queue one frame and send what goes."""
-        number = self.numbers.get(kind, 0)
-        self.numbers[kind] = number + 1
-        if len(self.pending) > MOST_PENDING:
-            return
-        body = ",".join(quoted(name) + ":" + quoted(text) for name, text in texts.items())
-        more = (',"e":' + quoted(error) if error else "") + (',"s":' + quoted(source) if source else "")
-        row = '%s {"k":"%s","n":%d,"m":%.3f,"w":%.3f,"b":%.3f,"t":{%s}%s}\n' % (
-            self.mark, kind, number, time.monotonic(), time.time(), begun, body, more,
-        )  # fmt: skip
-        self.pending += row.encode("utf-8", "replace")
-        self.send()
-
-    def send(self) -> None:
-        """Write what stdout takes now."""
-        try:
-            while self.pending:
-                self.pending = self.pending[os.write(1, self.pending) :]
-        except BlockingIOError:
-            return
 
 
 class Node:
@@ -159,120 +120,6 @@ class Node:
                 self.nodes.append((number, File(folder + "cpulist"), File(folder + "meminfo")))
 
 
-class Gpu:
-    """nvidia-smi as a child on its own clock: never two at once, reported while it does not answer, killed at last."""
-
-    def __init__(self, out: Out, every: float, slow_after: float, slow_limit: float, fields: str) -> None:
-        self.out = out
-        self.every = every
-        self.slow_after = slow_after
-        self.slow_limit = slow_limit
-        self.arguments = ["nvidia-smi", "--query-gpu=" + fields, "--format=csv,noheader,nounits"]
-        self.path = ""
-        self.due = 0.0
-        self.pid = 0
-        self.fd = -1
-        self.begun = 0.0
-        self.reported = 0.0
-        self.killed = False
-        self.data = b""
-
-    def find(self) -> str:
-        """Where it is on PATH, or an empty string."""
-        for folder in os.environ.get("PATH", "").split(os.pathsep):
-            path = os.path.join(folder or ".", "nvidia-smi")
-            if os.access(path, os.X_OK) and not os.path.isdir(path):
-                return path
-        return ""
-
-    def tick(self, now: float) -> None:
-        """Start it when due; report and at last kill it when it does not answer."""
-        if self.pid:
-            self.wait(now)
-        elif now >= self.due:
-            self.due = now + (self.every if self.path else 60.0)
-            self.path = self.find()
-            if self.path:
-                self.due = now + self.every
-                self.start(now)
-
-    def next(self, now: float) -> float:
-        """When `tick` has something to do."""
-        return now + min(1.0, self.slow_after) if self.pid else self.due
-
-    def wait(self, now: float) -> None:
-        """Look after the child that runs."""
-        if self.fd < 0:
-            self.reap(now)
-        age = now - self.begun
-        if not self.pid or age < self.slow_after:
-            return
-        if age >= self.slow_limit and not self.killed:
-            self.killed = True
-            self.kill()
-        if now - self.reported >= self.every:
-            self.reported = now
-            tail = ", killed" if self.killed else ""
-            words = "nvidia-smi has not answered for %d s%s" % (age, tail)
-            self.out.frame("error", {}, self.begun, words, "nvidia-smi")
-
-    def start(self, now: float) -> None:
-        """Run it in its own session, both outputs into one pipe."""
-        self.fd, writer = os.pipe()
-        os.set_blocking(self.fd, False)
-        pid = os.fork()
-        if pid == 0:
-            try:
-                os.setsid()
-                signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-                os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-                os.dup2(writer, 1)
-                os.dup2(writer, 2)
-                os.execv(self.path, self.arguments)  # noqa: S606
-            finally:
-                os._exit(127)
-        os.close(writer)
-        self.pid, self.begun, self.reported, self.killed, self.data = pid, now, now, False, b""
-
-    def readable(self, now: float) -> None:
-        """Its pipe has something, or has ended."""
-        try:
-            chunk = os.read(self.fd, 65536)
-        except BlockingIOError:
-            return
-        if chunk:
-            self.data += chunk[: max(0, MOST_READ - len(self.data))]
-            return
-        os.close(self.fd)
-        self.fd = -1
-        self.reap(now)
-
-    def reap(self, now: float) -> None:
-        """A frame, if the child is gone."""
-        pid, status = os.waitpid(self.pid, os.WNOHANG)
-        if pid == 0:
-            return
-        self.pid = 0
-        text = self.data.decode("utf-8", "replace")
-        if status == 0:
-            self.out.frame("gpu", {"csv": text}, self.begun)
-            return
-        first = ([row.strip() for row in text.splitlines() if row.strip()] + [""])[0][:200]
-        how = "ended by signal %d" % (status & 127) if status & 127 else "exited %d" % (status >> 8)
-        if self.killed:
-            how = "killed after %d s without an answer" % (now - self.begun)
-        words = "nvidia-smi %s%s" % (how, ": " + first if first else "")
-        self.out.frame("error", {}, self.begun, words, "nvidia-smi")
-
-    def kill(self) -> None:
-        """End the child and what it started."""
-        if self.pid:
-            try:
-                os.killpg(self.pid, signal.SIGKILL)
-            except OSError:
-                return
-
-
 def count_cpus() -> int:
     """CPUs online, from lists like `0-71,80`."""
     total = 0
@@ -305,12 +152,15 @@ class Sampler:
         self.beat_limit = float(beat)
         self.out = Out(mark)
         self.node = Node(self.out)
-        self.gpu = Gpu(self.out, float(gpu), float(slow_after), float(slow_limit), fields)
+        slow = float(slow_after), float(slow_limit)
+        self.gpu = Gpu(self.out, float(gpu), *slow, fields)
+        self.looks = Looks(self.out, float(gpu), *slow)
         self.beaten = time.monotonic()
 
     def stop(self, *_: object) -> None:
         """The only way out."""
         self.gpu.kill()
+        self.looks.kill()
         os._exit(0)
 
     def run(self) -> None:
@@ -330,22 +180,27 @@ class Sampler:
                 self.node.sample(now)
                 due = due + self.every if due + self.every > now else now + self.every
             self.gpu.tick(now)
-            until = min(due, self.beaten + self.beat_limit + 0.01, self.gpu.next(now))
+            self.looks.tick(now)
+            until = min(due, self.beaten + self.beat_limit + 0.01, self.gpu.next(now), self.looks.next(now))
             self.wait(max(0.0, until - time.monotonic()))
 
     def wait(self, limit: float) -> None:
         """Until something is due or comes in."""
-        reading = [0] + ([self.gpu.fd] if self.gpu.fd >= 0 else [])
+        children = [child for child in (self.gpu, self.looks) if child.fd >= 0]
+        reading = [0] + [child.fd for child in children]
         readable, writable, _ = select.select(reading, [1] if self.out.pending else [], [], limit)
         if writable:
             self.out.send()
-        if self.gpu.fd in readable:
-            self.gpu.readable(time.monotonic())
+        for child in children:
+            if child.fd in readable:
+                child.readable(time.monotonic())
         if 0 in readable:
-            if not os.read(0, 4096):
+            data = os.read(0, 65536)
+            if not data:
                 self.stop()
             self.beaten = time.monotonic()
             self.alarm()
+            self.looks.order(data)
 
     def alarm(self) -> None:
         """Should the loop itself ever hang, this ends it."""

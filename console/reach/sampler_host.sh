@@ -37,9 +37,26 @@ watch_beats() {
     end_all
 }
 
+# every line counts as a heartbeat. A set of looks is refused when it comes, and about twice a minute after that
 read_beats() {
-    while read -r _; do kill -USR1 "$guard" || break; done
+    wanted= beats=0
+    while read -r row; do
+        kill -USR1 "$guard" || break
+        case $row in
+        'look 0') wanted= ;;
+        'look '*) wanted=1 beats=0 ;;
+        beat) beats=$((beats + 1)) ;;
+        *) continue ;;
+        esac
+        if [ -n "$wanted" ] && [ $((beats % 6)) = 0 ]; then refuse_looks & fi
+    done
     end_all
+}
+
+# a process of its own: a stuck connection must not hold up the heartbeats. Without a number, as it may come at any time
+refuse_looks() {
+    clock
+    say "\"k\":\"error\",$dates,\"s\":\"look\",\"e\":\"folders, files, processes and units: needs python3 on the host\""
 }
 
 clock() {
@@ -173,7 +190,7 @@ sample() {
     watch_beats >/dev/null &
     guard=$!
     kill "$loader_guard"
-    read_beats <&3 >/dev/null &
+    read_beats <&3 &
     reader=$!
     exec 3<&-
     trap end_all HUP INT TERM

@@ -16,10 +16,12 @@ from console.reach.exchange import Exchange
 from console.reach.faults import ConnectFailed, Fault
 from console.reach.limits import HandshakeLimits, Timings
 from console.reach.link import Frame, ReachError
+from console.reach.looking import Looking
 from console.reach.sampler import StreamEnded, sample
 from console.reach.sessions import LinkLost, SessionRefused, Sessions
 from console.reach.shell import guarded
 from console.readings.link import LinkState, LinkStatus
+from console.readings.look import Look
 from console.readings.output import Outcome, Output
 
 _STEADY = 10.0
@@ -50,6 +52,7 @@ class SshLink:
         self._settled = asyncio.Event()
         self._up = asyncio.Event()
         self._closing = asyncio.Event()
+        self._looking = Looking()
         self.connections = 0
         """How often this host was logged in to."""
 
@@ -106,7 +109,7 @@ class SshLink:
                 continue
             began = time.monotonic()
             try:
-                stream = sample(sessions, self._rates, self._timings)
+                stream = sample(sessions, self._rates, self._timings, self._looking)
                 try:
                     async for frame in stream:
                         yield frame
@@ -119,6 +122,10 @@ class SshLink:
                 failures = 1 if time.monotonic() - began > _STEADY else failures + 1
                 yield _stream_error(str(ended) or "the sampler stream ended")
                 await self._pause(self._timings.retry_delay(failures))
+
+    def look(self, looks: Sequence[Look]) -> None:
+        """Replace what the host looks at; see `Link.look`. Raises ValueError."""
+        self._looking.ask(looks)
 
     async def open_tcp(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A byte stream to host:port as seen from this host; see `Link.open_tcp`. Raises ReachError."""

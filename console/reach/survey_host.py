@@ -161,9 +161,11 @@ def run(
     texts = {out: b"", err: b""}
     pid = 0
     try:
-        pid = spawn(path, arguments, environment, out_end, err_end)
-        os.close(out_end)
-        os.close(err_end)
+        try:
+            pid = spawn(path, arguments, environment, out_end, err_end)
+        finally:
+            os.close(out_end)
+            os.close(err_end)
         waiting = select.poll()  # select cannot watch the numbers of a process with many files
         for fd in texts:
             waiting.register(fd, select.POLLIN)

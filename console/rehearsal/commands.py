@@ -11,11 +11,15 @@ from console.reach.sampler import IMPORTS, LABEL, LOADER, script
 from console.reach.shell import GRACE, guarded
 from console.readings.docker_errors import PROBE
 from console.readings.gpu import QUERY_FIELDS
+from console.readings.look import LookKind
 
 SCRIPT_LIMIT = 65536
 REFUSAL = "rehearsal host: only the console's own sampler and probes run here"
 BEAT = b"beat\n"
+LINE_LIMIT = 65536
 _COMPLETE = ('exit "$laneswap_rc"\n', 'exec /bin/sh -s "$@" $!\n')
+_ORDER = re.compile(rb"look ([0-9]{1,3})")
+_EVERY = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 _NONCE = re.compile(r"LANESWAP-BEGIN-([0-9a-zA-Z]{8,64})")
 _LIMIT = re.compile(r" laneswap (\d{1,5}) ")
 _ARGUMENTS = re.compile(
@@ -63,12 +67,14 @@ def hopeless(data: bytes) -> bool:
 
 
 class SamplerFeed:
-    """Lets the sampler's own script through, then heartbeats, and nothing else."""
+    """Lets the sampler's own script through, then heartbeats and sets of looks, and nothing else."""
 
     def __init__(self) -> None:
         self._scripts = [script("python").encode(), script("sh").encode()]
         self._held = b""
         self._passed = False
+        self._rows = 0
+        """Lines of a set that are still to come."""
 
     def take(self, data: bytes) -> bytes:
         """What of `data` may go on. Raises ValueError for anything that is not ours."""
@@ -83,11 +89,34 @@ class SamplerFeed:
                 if any(known.startswith(self._held) for known in self._scripts):
                     return b""
                 raise ValueError("not the sampler's script")
-        while self._passed and self._held.startswith(BEAT):
-            out, self._held = out + BEAT, self._held[len(BEAT) :]
-        if self._passed and not BEAT.startswith(self._held):
-            raise ValueError("not a heartbeat")
+        *lines, self._held = self._held.split(b"\n")
+        for line in lines:
+            self._check(line)
+            out += line + b"\n"
+        if len(self._held) > LINE_LIMIT:
+            raise ValueError("a line without end")
         return out
+
+    def _check(self, line: bytes) -> None:
+        """Raises ValueError for a line that is neither a heartbeat nor of a set of looks."""
+        if self._rows:
+            self._rows -= 1
+            if not _is_look(line.decode("utf-8", "replace")):
+                raise ValueError("not a look that may be taken here")
+        elif order := _ORDER.fullmatch(line):
+            self._rows = int(order[1])
+        elif line + b"\n" != BEAT:
+            raise ValueError("neither a heartbeat nor a look")
+
+
+def _is_look(row: str) -> bool:
+    """`ID KEY KIND EVERY ARGUMENT...`: of a known kind, and with no path that leads out of the host's folder."""
+    fields = row.split("\t")
+    if len(fields) < 5 or not all(field.isprintable() for field in fields):
+        return False
+    number, _, kind, every, *arguments = fields
+    known = number.isdecimal() and kind in tuple(LookKind) and _EVERY.fullmatch(every) is not None
+    return known and not any(".." in argument.split("/") for argument in arguments)
 
 
 def _framed(argv: Sequence[str], nonce: str, seconds: float) -> str:

@@ -18,6 +18,7 @@ from console.fleet.inventory import Rates
 from console.reach.framing import FrameReader
 from console.reach.limits import Timings
 from console.reach.link import Frame
+from console.reach.looking import Looking
 from console.reach.sampler import loader, script
 
 MEMINFO = "MemTotal:       127600748 kB\nMemFree:         3145728 kB\nMemAvailable:   99614720 kB\nDirty:   128 kB\n"
@@ -67,6 +68,8 @@ class Bench:
         self.root = folder / "root"
         self.bin = folder / "bin"
         self.bin.mkdir()
+        self.path = ""
+        """Goes before everything else on PATH."""
         machine(self.root)
         if flavour != "python":
             program(
@@ -76,7 +79,8 @@ class Bench:
         self.timings = timings or Timings(beat_limit=30.0, slow_after=1.0, slow_limit=2.0)
         self.tag = secrets.token_hex(8)
         self.mark = secrets.token_hex(8)
-        self.reader = FrameReader(self.mark)
+        self.looking = Looking()
+        self.reader = FrameReader(self.mark, self.looking)
         self.frames: list[Frame] = []
         self.child: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -105,7 +109,7 @@ class Bench:
             start_new_session=True,
             cwd=self.root,
             env={
-                "PATH": f"{self.bin}:{os.environ['PATH']}",
+                "PATH": ":".join(filter(None, (self.path, str(self.bin), os.environ["PATH"]))),
                 "HOME": str(self.root),
                 "LANESWAP_SAMPLER_ROOT": str(self.root),
                 "LANESWAP_TEST": self.tag,
@@ -140,6 +144,9 @@ class Bench:
         data = await self.child.stdout.read(65536)
         self.reader.feed(data, time.monotonic())
         self.frames += self.reader.take()
+        if self.frames and self.looking.send is None:
+            self.looking.send = lambda data: self.write(data.decode())
+            self.looking.tell()
         return bool(data)
 
     async def _read(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from console.reach.links import make_link
 from console.reach.local import LocalLink
 from console.readings.facts import parse_facts
 from console.readings.link import LinkStatus
+from console.readings.look import Look, LookKind
 from console.readings.memory import parse_memory
 from console.readings.output import Outcome
 
@@ -191,3 +193,82 @@ async def test_a_source_that_fails_oddly_is_not_silent(monkeypatch: pytest.Monke
             async for frame in link.frames():
                 assert frame.kind == "facts"
     await link.close()
+
+
+async def test_looks_at_this_machine(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("one\n")
+    log = Look("log", LookKind.FILE, (str(tmp_path / "log"), "last", "100"), 0.1)
+    frames: list[Frame] = []
+
+    def texts(key: str) -> list[str]:
+        return [frame.texts[key] for frame in frames if frame.kind == "look" and key in frame.texts]
+
+    async with local() as link:
+        link.look([log, Look("tree", LookKind.TREE, (str(tmp_path), "1", "10"), 60.0)])
+        task = asyncio.create_task(gather(link, frames))
+        await until(lambda: len(texts("log")) >= 3 and texts("tree"), "answers")
+        same = texts("log")
+        (tmp_path / "log").write_text("two\n")
+        await until(lambda: texts("log")[-1].endswith("two\n"), "the change")
+        link.look([log])
+        with pytest.raises(ValueError, match="a key of its own"):
+            link.look([log, log])
+        link.look([Look("log", LookKind.FILE, (str(tmp_path / "none"), "last", "100"), 0.1)])
+        await until(lambda: texts("log")[-1] == "missing", "another set")
+        assert link.state.status is LinkStatus.UP
+    await task
+    assert same[0].endswith("one\n")
+    assert all(text is same[0] for text in same)
+    assert len(texts("tree")) == 1, "each has its own clock"
+
+
+async def gather(link: LocalLink, frames: list[Frame]) -> None:
+    async for frame in link.frames():
+        frames.append(frame)
+
+
+async def test_a_look_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread on a dead mount cannot be ended: it is never followed by a second, and holds up nothing but looks."""
+    released = threading.Event()
+    asked: list[str] = []
+
+    def answer(kind: str, arguments: list[str]) -> str:
+        asked.append(arguments[0])
+        if arguments[0] == "/dead":
+            released.wait(60)
+        return "ok size=0"
+
+    monkeypatch.setattr("console.reach.survey_host.answer", answer)
+    frames: list[Frame] = []
+    looks = [Look(name, LookKind.FILE, (f"/{name}", "last", "100"), 0.1) for name in ("dead", "behind")]
+    link = LocalLink("here", FAST, timings=Timings(slow_after=0.3))
+    await link.start()
+    link.look(looks)
+    task = asyncio.create_task(gather(link, frames))
+    await until(lambda: sum(frame.source == "look" for frame in frames) >= 2, "it is told, and told again")
+    before = sum(frame.kind == "node" for frame in frames)
+    await until(lambda: sum(frame.kind == "node" for frame in frames) > before + 2, "memory figures go on")
+    errors = [frame for frame in frames if frame.kind == "error"]
+    assert errors[0].texts == {"key": "dead"}
+    assert errors[0].error.startswith("dead (file /dead last 100) has not answered for 0 s")
+    assert asked == ["/dead"]
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    task = asyncio.create_task(gather(link, frames))
+    await until(lambda: len([frame for frame in frames if frame.source == "look"]) > len(errors), "told again")
+    assert asked == ["/dead"], "a new stream starts no second one"
+    released.set()
+    await until(lambda: any("behind" in frame.texts for frame in frames), "the others go on")
+    await link.close()
+    await task
+
+
+async def test_a_look_that_fails_oddly_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(kind: str, arguments: list[str]) -> str:
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr("console.reach.survey_host.answer", answer)
+    async with local() as link:
+        link.look([Look("a", LookKind.FILE, ("/a", "last", "100"))])
+        frames = await collect(link, 1, "look")
+    assert frames[-1].texts == {"a": "error RecursionError: too deep"}

@@ -21,6 +21,7 @@ from console.reach.limits import Timings
 from console.reach.link import Frame
 from console.reach.ssh import SshLink
 from console.readings.link import LinkStatus
+from console.readings.look import Look, LookKind
 
 FAST = Rates(node=0.2, gpu=1)
 
@@ -167,3 +168,27 @@ async def test_a_cancelled_consumer_ends_the_sampler(tmp_path: Path) -> None:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         await eventually(lambda: host.running == 0, "the sampler is gone")
+
+
+async def test_looks_over_ssh_across_a_reconnect(tmp_path: Path) -> None:
+    env = environment(tmp_path, python=True)
+    (tmp_path / "root/log").write_text("one\n")
+    log = Look("log", LookKind.FILE, ("/log", "last", "100"), 0.2)
+    async with SshHost(env=env) as host:
+        link = host.link(rates=FAST)
+        link.look([log])
+        async with watched(link) as watcher:
+
+            def texts(key: str) -> list[str]:
+                return [frame.texts[key] for frame in watcher.kinds("look") if key in frame.texts]
+
+            await eventually(lambda: len(texts("log")) >= 2, "answers to what was asked before there was a link")
+            link.look([log, Look("tree", LookKind.TREE, ("/", "1", "10"), 0.2)])
+            await eventually(lambda: texts("tree"), "a changed set is sent at once")
+            before = len(texts("log"))
+            host.cut()
+            await eventually(lambda: len(watcher.kinds("facts")) == 2, "a second stream")
+            await eventually(lambda: len(texts("log")) > before + 2, "the set is told again")
+            assert all(text is texts("log")[0] for text in texts("log"))
+        await eventually(lambda: host.running == 0, "nothing is left on the host")
+    assert watcher.kinds("error") == []
