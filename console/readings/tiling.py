@@ -78,14 +78,14 @@ def tile(
     *,
     tp: int | None = None,
 ) -> Tiling:
-    """Whether the ranges of all ranks (`tp` of them, else as many as there are copies) tile every table.
+    """Whether the ranges of all ranks (`tp` of them, else up to the highest that is known) tile every table.
 
     `holder_rows` is what the rank that reads the shards serves (ENGRAM_ROWS_HOST); `table_rows` the rows of each
     layer's table, where they are known. A rank whose ranges are not known leaves `ok` at None unless an overlap of the
     others is proof already.
     """
     ranges = known_ranges(copies, holder_rows)
-    count = tp or len(ranges)
+    count = tp or max(ranges, default=-1) + 1
     missing = [rank for rank in range(min(count, 4096)) if rank not in ranges] if len(ranges) < count else []
     unknown = (*(item.rank for item in copies if not ranges[item.rank]), *missing)
     parts = {rank: partition_of(items, count, table_rows) for rank, items in ranges.items()}
