@@ -18,12 +18,14 @@ from typing import Any, Self
 import console
 from console.fleet.inventory import Fleet
 from console.readings.boot import BootRecord
+from console.readings.recorded import Pool, Rates, Recorded, add_rate
 from console.rehearsal.faults import FAULT, Fault
 from console.rehearsal.scenario import Scenario, load_scenario
 
 START_LIMIT = 30.0
 ANSWER_LIMIT = 15.0
 END_LIMIT = 8.0
+USUAL_POINTS = 600
 USER = "ops"
 
 
@@ -48,6 +50,8 @@ class Rehearsal:
         self.overrides: dict[str, dict[str, Any]] = {}
         self.records: Mapping[str, list[BootRecord]] = _records(self.scenario, speed)
         """Earlier boots of each lane, oldest first, as a console that had been there would have kept them."""
+        self.remembered: Mapping[str, Recorded] = {lane: self._remembered(lane) for lane in self.fleet.lanes}
+        """All that such a console would remember of each lane."""
         self.root: Path | None = None
         """Where the simulated files of each host lie, while it runs."""
         self.played: list[Fault] = []
@@ -103,6 +107,18 @@ class Rehearsal:
         """What the lane's engine knows about itself: counters, rates, requests. Raises RehearsalError if it is down."""
         answer: dict[str, Any] = (await self._order({"truth": lane}))["truth"]
         return answer
+
+    def _remembered(self, lane: str) -> Recorded:
+        boots = self.records.get(lane, [])
+        pools = tuple(Pool(boot.started, boot.kv_tokens) for boot in boots if boot.kv_tokens is not None)
+        port, rates = self.fleet.lanes[lane].port, Rates()
+        for container in self.scenario.containers.values():
+            engine = self.scenario.engines.get(container.engine)
+            if engine is not None and container.port == port and self.fleet.lanes[lane].head in container.hosts:
+                for point in range(USUAL_POINTS if engine.usual else 0):
+                    low, high = engine.usual or (0.0, 0.0)
+                    add_rate(rates, engine.running, low + (high - low) * point / (USUAL_POINTS - 1))
+        return Recorded(tuple(boots), pools, rates)
 
     def _models(self) -> set[str]:
         """Lanes whose ranks see a checkpoint of the scenario that the embedded Hub knows."""

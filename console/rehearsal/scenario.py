@@ -120,6 +120,8 @@ class EngineModel(Strict):
     """Host memory of one rank once it is loaded."""
     hbm_gib: Gib = 0.0
     log_every: float = Field(default=2.0, ge=0.1)
+    usual: tuple[float, float] | None = None
+    """Lowest and highest decode rate that the console remembers, at `running` requests; none: it remembers none."""
 
 
 class ContainerOn(Strict):

@@ -19,12 +19,12 @@ class RehearsalSource:
         self._stack = AsyncExitStack()
         self._told = 0
         # Until the servers have said their ports, a feed that is not started answers: all absent, nothing invented.
-        self._feed = Feed(self.rehearsal.fleet)
+        self._feed = Feed(self.rehearsal.fleet, remembered=self.rehearsal.remembered)
 
     async def start(self) -> None:
         """Start servers and feed. Raises RehearsalError."""
         await self._stack.enter_async_context(self.rehearsal)
-        self._feed = Feed(self.rehearsal.fleet, self.rehearsal.overrides)
+        self._feed = Feed(self.rehearsal.fleet, self.rehearsal.overrides, remembered=self.rehearsal.remembered)
         await self._feed.start()
 
     async def stop(self) -> None:

@@ -49,15 +49,26 @@ class LogWatchdog:
         self._pid = model.pid
 
     def install(self) -> None:
-        """A log that begins with the watchdog's start, and what its state leaves."""
+        """A log that tells of its start, and of the run before where that had to act; and what its state leaves."""
         now = self.host.wall
         began = now - self.model.age_s
+        if self.model.acted_s is not None and self.model.acted_s > self.model.age_s:
+            self._former_run(now - self.model.acted_s, began - 1200)
         self._begin(began)
         if self.model.state != "starting":
             self._armed(began + 1)
-        if self.model.acted_s is not None:
+        if self.model.acted_s is not None and self.model.acted_s <= self.model.age_s:
             self._acted(now - self.model.acted_s)
         self.become(self.model.state, self.model.attempt)
+
+    def _former_run(self, acted: float, ended: float) -> None:
+        """A watchdog before this one, which relaunched the fleet and was stopped for a later relaunch."""
+        pid, self._pid = self._pid, self._pid - 4096
+        self._begin(acted - 86_400)
+        self._armed(acted - 86_399)
+        self._acted(acted)
+        self._leave(self._stopped(), at=ended)
+        self._pid = pid
 
     def become(self, state: str, attempt: int = 1) -> None:
         """Another state, from now on. Raises ValueError for one that this kind does not have."""
@@ -79,10 +90,7 @@ class LogWatchdog:
             "standing-down": lambda: self._leave(
                 f"lock {self._home(self.model.lock)} no longer carries pid {self._pid}: standing down", lock=True
             ),
-            "stopped": lambda: self._leave(
-                f"watchdog stopped (pid {self._pid}, signal): no automatic recovery until launch/relaunch.sh arms a "
-                "new one"
-            ),
+            "stopped": lambda: self._leave(self._stopped()),
             "dead": lambda: self.host.processes.end(self._pid),
             "two": lambda: self._run(self._pid + SECOND_PID, self.host.wall),
             "reused": self._reuse,
@@ -175,8 +183,12 @@ class LogWatchdog:
             "watchdog keeps probing and arms itself again once the fleet is healthy"
         )
 
-    def _leave(self, words: str, *, lock: bool = False) -> None:
-        self._say(words)
+    def _stopped(self) -> str:
+        again = "no automatic recovery until launch/relaunch.sh arms a new one"
+        return f"watchdog stopped (pid {self._pid}, signal): {again}"
+
+    def _leave(self, words: str, *, lock: bool = False, at: float | None = None) -> None:
+        self._say(words, at)
         self.host.processes.end(self._pid)
         if lock:
             self.host.files.text(self.model.lock, f"{self._pid + SECOND_PID}\n")
