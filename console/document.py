@@ -11,12 +11,17 @@ from console import __version__
 from console.alarms import alarms
 from console.format import moment
 from console.lamps import lamps
-from console.readings.health import HttpAnswer
+from console.readings.health import HttpAnswer, HttpLight
 from console.readings.quality import Reading
 from console.snapshot import HostView, LaneView, Snapshot
+from console.wayback import way_back
 
-CONSOLE_CLOCK = frozenset({"started", "frozen_since", "prefill_since"})
+CONSOLE_CLOCK = frozenset({"frozen_since", "prefill_since"})
 """Fields in the console's own monotonic time: they mean nothing outside this process."""
+OF_HTTP = frozenset({"started"})
+"""The same, of the HTTP light alone: elsewhere `started` is Unix time."""
+LONG = frozenset({"sizes"})
+"""Fields with a row for each of a checkpoint's files."""
 SCHEMA = 1
 """Grows when a key changes its meaning or goes away; new keys do not change it."""
 
@@ -61,7 +66,49 @@ def lane_document(snapshot: Snapshot, lane: LaneView) -> dict[str, Any]:
         "kv_pools_tokens": list(lane.pools),
         "usual_decode_tps": list(lane.usual_decode) if lane.usual_decode else None,
         "last_decode_tps": lane.last_decode,
+        **_upkeep(snapshot, lane),
     }
+
+
+def _upkeep(snapshot: Snapshot, lane: LaneView) -> dict[str, Any]:
+    """What keeps the lane alive: null for what this lane does not have or nothing says where it is."""
+    now = snapshot.now
+    return {
+        "site_file": _site(lane, now),
+        "checkpoints": {host: reading(item, now) for host, item in lane.repos},
+        "download": _maybe(lane.download, now),
+        "row_copies": _maybe(lane.rows, now),
+        "next_row_copies": _maybe(lane.next_rows, now),
+        "watchdog": _maybe(lane.watchdog, now),
+        "boot": _maybe(lane.boot, now),
+        "boot_progress": plain(lane.boot_progress),
+        "boots": plain(lane.boots),
+        "rank_drift": plain(lane.drift),
+        "way_back": plain(way_back(snapshot, lane)),
+        "front": _maybe(lane.front, now),
+        "usual_decode_by_running": [
+            {"running": running, "low_tps": low, "high_tps": high, "points": points}
+            for running, low, high, points in lane.usual_by_running
+        ],
+        "unfilled": list(lane.unfilled),
+    }
+
+
+def _maybe(item: Reading[Any] | None, now: float) -> dict[str, Any] | None:
+    return None if item is None else reading(item, now)
+
+
+def _site(lane: LaneView, now: float) -> dict[str, Any] | None:
+    """Without the file's own assignments: among them may be secrets."""
+    if lane.site is None:
+        return None
+    answer = reading(lane.site, now)
+    for key in ("value", "last"):
+        said = answer[key]
+        if said is not None:
+            file = said.pop("file")
+            answer[key] = {**said, "warnings": file["warnings"], "crlf_lines": file["crlf_lines"]}
+    return answer
 
 
 def _rank(rank: Any) -> dict[str, Any]:
@@ -126,9 +173,8 @@ def plain(value: Any) -> Any:
             "detail": value.detail or None,
         }
     if is_dataclass(value) and not isinstance(value, type):
-        return {
-            field.name: plain(getattr(value, field.name)) for field in fields(value) if field.name not in CONSOLE_CLOCK
-        }
+        hidden = CONSOLE_CLOCK | LONG | (OF_HTTP if isinstance(value, HttpLight) else frozenset())
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value) if field.name not in hidden}
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

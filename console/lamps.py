@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from console import format as fmt
-from console.readings.containers import ContainerState, belongs
+from console.readings.containers import ContainerState
 from console.readings.health import LaneState
+from console.readings.watchdog import WatchdogState
 from console.snapshot import LaneView, Severity, Snapshot
+from console.wayback import Word, lamp_words, way_back
 
 NO_STEP_SHOWN_S = 2.0
 """Seconds without a step, with work present, after which the rate is no longer shown as if it were current."""
@@ -33,7 +35,7 @@ class Lamp:
 
 def lamps(snapshot: Snapshot, lane: LaneView) -> tuple[Lamp, Lamp, Lamp, Lamp]:
     """Serving, Revision, Watchdog, Rollback for one lane."""
-    return serving(snapshot, lane), revision(lane), watchdog(lane), rollback(snapshot, lane)
+    return serving(snapshot, lane), revision(snapshot, lane), watchdog(snapshot, lane), rollback(snapshot, lane)
 
 
 def serving(snapshot: Snapshot, lane: LaneView) -> Lamp:
@@ -81,10 +83,15 @@ def _busy(snapshot: Snapshot, lane: LaneView) -> _Words:
 def _booting(snapshot: Snapshot, lane: LaneView) -> _Words:
     started = lane.lights.process.started_at
     elapsed = snapshot.now - lane.state_since if started is None else _head_wall(snapshot, lane) - started
-    usual = lane.lane.usual_boot_s
+    progress = lane.boot_progress
+    usual = progress.median if progress is not None and progress.median is not None else lane.lane.usual_boot_s
+    late = progress.late if progress is not None else usual is not None and elapsed > BOOT_OVERDUE * usual
     of_usual = f" of {fmt.duration(usual)}" if usual else ""
-    late = usual is not None and elapsed > BOOT_OVERDUE * usual
-    return f"BOOT {fmt.duration(elapsed)}{of_usual}", "", Severity.LOOK if late else Severity.INFO
+    boot = None if lane.boot is None else lane.boot.value
+    if boot is not None and boot.failure is not None and not boot.failure.heals:
+        return f"BOOT FAILS {fmt.duration(elapsed)}", boot.failure.cause, Severity.ACT
+    phase = str(boot.now) if boot is not None and boot.now is not None else ""
+    return f"BOOT {fmt.duration(elapsed)}{of_usual}", phase, Severity.LOOK if late else Severity.INFO
 
 
 def _stalled(snapshot: Snapshot, lane: LaneView) -> _Words:
@@ -123,8 +130,8 @@ _SERVING: dict[LaneState, Callable[[Snapshot, LaneView], _Words]] = {
 }
 
 
-def revision(lane: LaneView) -> Lamp:
-    """The checkpoint really mounted, by rank; never the served name."""
+def revision(snapshot: Snapshot, lane: LaneView) -> Lamp:
+    """The checkpoint really mounted, by rank; never the served name. Bad where rows or site file say another one."""
     known = [rank for rank in lane.ranks if rank.revision]
     distinct = sorted({rank.revision for rank in known})
     note = f"{len(known)} of {len(lane.ranks)} ranks" if len(lane.ranks) > 1 else ""
@@ -135,19 +142,79 @@ def revision(lane: LaneView) -> Lamp:
         return Lamp("REVISION", "UNKNOWN", why, note, Severity.LOOK)
     if len(distinct) > 1:
         return Lamp("REVISION", "MIXED", " ".join(fmt.revision(item) for item in distinct), note, Severity.ACT)
+    word = fmt.revision(distinct[0])
+    if rows := _other_rows(snapshot, lane, distinct[0]):
+        return Lamp("REVISION", word, rows, note, Severity.ACT)
     running = any(rank.container and rank.container.state is ContainerState.RUNNING for rank in known)
     rest = "" if running else "not running"
     if len(known) < len(lane.ranks):
-        return Lamp("REVISION", fmt.revision(distinct[0]), rest or "not all ranks read", note, Severity.LOOK)
+        return Lamp("REVISION", word, rest or "not all ranks read", note, Severity.LOOK)
+    if site := _other_site(snapshot, lane, distinct[0]):
+        return Lamp("REVISION", word, site, note, Severity.LOOK)
     source = known[0].container.revision_source.split(" ", 1)[0] if known[0].container else ""
-    return Lamp("REVISION", fmt.revision(distinct[0]), rest, note or f"read from {source}", Severity.NORMAL)
+    return Lamp("REVISION", word, rest, note or f"read from {source}", Severity.NORMAL)
 
 
-def watchdog(lane: LaneView) -> Lamp:
-    """Watchdogs are not read yet: says so, with the restart policies that are known to act by themselves."""
-    policies = sorted({rank.container.restart_policy for rank in lane.ranks if rank.container})
-    known = f"({_policy_words(policies)})" if policies and all(policies) else ""
-    return Lamp("WATCHDOG", "UNKNOWN", known, "not read yet", Severity.INFO)
+def _other_rows(snapshot: Snapshot, lane: LaneView, serving: str) -> str:
+    """`rows of df42c10 on spark-2`: a copy of another checkpoint, which would serve wrong rows without an error."""
+    copies = None if lane.rows is None else lane.rows.current(snapshot.now)
+    for copy in copies.copies if copies is not None else ():
+        of = copy.manifest.revision if copy.manifest is not None else ""
+        if of and not serving.startswith(of) and not of.startswith(serving):
+            return f"rows of {fmt.revision(of)} on {copy.host}"
+    return ""
+
+
+def _other_site(snapshot: Snapshot, lane: LaneView, serving: str) -> str:
+    site = None if lane.site is None else lane.site.current(snapshot.now)
+    if site is None or not site.revision or site.revision == serving:
+        return ""
+    return f"site file: {fmt.revision(site.revision)}"
+
+
+_WATCHDOG: dict[WatchdogState, tuple[str, Severity]] = {
+    WatchdogState.ARMED: ("ARMED", Severity.NORMAL),
+    WatchdogState.STARTING: ("STARTING", Severity.INFO),
+    WatchdogState.BUSY: ("ARMED, BUSY", Severity.INFO),
+    WatchdogState.CHECKING: ("CHECK FAILED", Severity.LOOK),
+    WatchdogState.RECOVERY: ("IN RECOVERY", Severity.LOOK),
+    WatchdogState.PAUSED: ("PAUSED", Severity.LOOK),
+    WatchdogState.GAVE_UP: ("GAVE UP", Severity.ACT),
+    WatchdogState.STANDING_DOWN: ("STANDING DOWN", Severity.LOOK),
+    WatchdogState.OFF: ("OFF", Severity.LOOK),
+    WatchdogState.FAILED: ("UNIT FAILED", Severity.ACT),
+    WatchdogState.IN_FLIGHT: ("IN FLIGHT", Severity.INFO),
+    WatchdogState.DEAD_LOCK: ("DEAD LOCK", Severity.ACT),
+    WatchdogState.TWO: ("TWO OF THEM", Severity.ACT),
+    WatchdogState.REUSED_PID: ("PID REUSED", Severity.ACT),
+    WatchdogState.NONE: ("NONE", Severity.NORMAL),
+    WatchdogState.UNKNOWN: ("UNKNOWN", Severity.LOOK),
+}
+_COUNTED = (WatchdogState.CHECKING, WatchdogState.RECOVERY)
+_TIMED = (WatchdogState.PAUSED, WatchdogState.OFF, WatchdogState.GAVE_UP, WatchdogState.STANDING_DOWN)
+
+
+def watchdog(snapshot: Snapshot, lane: LaneView) -> Lamp:
+    """Whether somebody restarts the lane while nobody looks; without a watchdog restart policies are all there is."""
+    if lane.watchdog is None:
+        policies = sorted({rank.container.restart_policy for rank in lane.ranks if rank.container})
+        known = f"({_policy_words(policies)})" if policies and all(policies) else ""
+        return Lamp("WATCHDOG", "NONE", known, "docker only" if known else "", Severity.NORMAL)
+    found = lane.watchdog.current(snapshot.now)
+    if found is None:
+        if lane.watchdog.taken_mono is None and not lane.watchdog.error:
+            return Lamp("WATCHDOG", "UNKNOWN", "", "not read yet", Severity.INFO)
+        quality = lane.watchdog.quality(snapshot.now)
+        return Lamp("WATCHDOG", "UNKNOWN", lane.watchdog.error or str(quality).lower(), "", Severity.LOOK)
+    word, severity = _WATCHDOG[found.state]
+    wall = snapshot.wall + (snapshot.host(found.host).drift or 0.0) if found.host else snapshot.wall
+    if found.state in _TIMED and found.since is not None:
+        word = f"{word} {fmt.short_age(wall - found.since)}"
+    elif found.state in _COUNTED and found.attempt is not None:
+        word = f"{word} {found.attempt[0]}/{found.attempt[1]}"
+    rest = "" if found.state in (WatchdogState.ARMED, WatchdogState.NONE) else found.words
+    acted = f"last act {fmt.age(wall - found.last_act_at)} ago" if found.last_act_at is not None else ""
+    return Lamp("WATCHDOG", word, rest, acted, severity)
 
 
 def _policy_words(policies: list[str]) -> str:
@@ -155,24 +222,21 @@ def _policy_words(policies: list[str]) -> str:
 
 
 def rollback(snapshot: Snapshot, lane: LaneView) -> Lamp:
-    """The way back is not judged yet: says so, with the stopped containers of the lane that were seen."""
-    retired = retired_containers(snapshot, lane)
-    seen = f"{len(retired)} stopped container{'s' if len(retired) != 1 else ''}" if retired else ""
-    return Lamp("ROLLBACK", "UNKNOWN", seen, "not judged yet", Severity.INFO)
-
-
-def retired_containers(snapshot: Snapshot, lane: LaneView) -> tuple[str, ...]:
-    """Names of the lane's stopped containers on its head that hold a model revision, other than the serving one."""
-    serving = next((rank.container for rank in lane.ranks if rank.host == lane.lane.head), None)
-    containers = snapshot.host(lane.lane.head).containers.current(snapshot.now)
-    if containers is None:
-        return ()
-    stopped = (ContainerState.EXITED, ContainerState.CREATED)
-    return tuple(
-        item.name
-        for item in containers.items
-        if item.state in stopped
-        and item.revision
-        and (serving is None or item.id != serving.id)
-        and belongs(item, lane.lane.port, lane.lane.containers)
-    )
+    """Whether there is a way back, to what, and how long it takes in all: rebuild and boot, never one part."""
+    back = way_back(snapshot, lane)
+    good = sum(item.word is Word.OK for item in back.items)
+    note = f"{good} of {len(back.items)} OK" if back.items else ""
+    if back.last_deed is not None:
+        wall, took = back.last_deed
+        note = f"did {fmt.duration(took)} {fmt.age(snapshot.wall - wall)} ago"
+    if back.possible is None:
+        unread = any(item.word is Word.UNKNOWN for item in back.items)
+        return Lamp("ROLLBACK", "UNKNOWN", back.why, note, Severity.LOOK if unread and back.items else Severity.INFO)
+    if not back.possible:
+        return Lamp("ROLLBACK", "NO WAY BACK", back.why, note, Severity.LOOK)
+    word, _, rest = lamp_words(back).partition(" to " if not back.slow else " (")
+    rest = f"to {rest}" if not back.slow else f"({rest}"
+    odd = [item for item in back.items if item.word in (Word.STALE, Word.FAIL)]
+    if odd:
+        return Lamp("ROLLBACK", word, f"{rest}, {odd[0].name} {odd[0].word}", note, Severity.LOOK)
+    return Lamp("ROLLBACK", word, rest, note, Severity.INFO if back.slow else Severity.NORMAL)

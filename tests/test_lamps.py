@@ -13,8 +13,14 @@ sys.path.insert(0, str(Path(__file__).parent / "widgets"))
 
 import pictures
 
-from console.lamps import lamps, retired_containers
+from console.alarms import upkeep_alarms
+from console.fleet.sitefile import Site, SiteFile, SiteKind
+from console.lamps import lamps
+from console.readings.boot import Boot, BootFailure, BootProgress, PhaseName
 from console.readings.health import LaneState, LaneVerdict, Lights, ProcessLight, ProgressLight
+from console.readings.quality import Reading
+from console.readings.rows import RowManifest, RowRange, RowState
+from console.readings.watchdog import Watchdog, WatchdogState
 from console.snapshot import LaneView, Severity, Snapshot
 
 OLD = "df42c10" + "1" * 33
@@ -113,47 +119,118 @@ def test_a_rank_that_cannot_be_read_is_not_counted_as_agreeing() -> None:
     assert lamps(snapshot, replace(lane, ranks=none))[1].word == "UNKNOWN"
 
 
+def dog(state: WatchdogState, **more: Any) -> Reading[Watchdog]:
+    found = Watchdog(state, f"{state}: because", None, host="n1", **more)
+    return Reading("n1:log", 5.0, found, pictures.NOW - 1, pictures.WALL - 1)
+
+
 def test_what_is_not_read_yet_says_so() -> None:
     snapshot = pictures.spark4()
-    _, _, watchdog, rollback = lamps(snapshot, snapshot.lanes[0])
-    assert (watchdog.word, watchdog.note) == ("UNKNOWN", "not read yet")
-    assert (rollback.word, rollback.note) == ("UNKNOWN", "not judged yet")
-    assert watchdog.rest == "(unless-stopped)"
+    lane = lane_of(snapshot, watchdog=Reading("n1:log", 5.0))
+    watchdog = lamps(snapshot, lane)[2]
+    assert (watchdog.word, watchdog.note, watchdog.severity) == ("UNKNOWN", "not read yet", Severity.INFO)
 
 
-def test_retired_containers_are_named_from_a_current_reading_only() -> None:
-    snapshot = pictures.station()
-    host = snapshot.hosts[0]
-    docker = host.containers.value
-    assert docker is not None
-    apart = replace(docker, items=(docker.items[0], replace(docker.items[1], id="5be0a1c9d2f4")))
-    host = replace(host, containers=replace(host.containers, value=apart))
-    snapshot = replace(snapshot, hosts=(host,))
+@pytest.mark.parametrize(
+    ("state", "more", "word", "severity"),
+    [
+        (WatchdogState.ARMED, {}, "ARMED", Severity.NORMAL),
+        (WatchdogState.STARTING, {}, "STARTING", Severity.INFO),
+        (WatchdogState.BUSY, {}, "ARMED, BUSY", Severity.INFO),
+        (WatchdogState.CHECKING, {"attempt": (2, 3)}, "CHECK FAILED 2/3", Severity.LOOK),
+        (WatchdogState.RECOVERY, {"attempt": (1, 3)}, "IN RECOVERY 1/3", Severity.LOOK),
+        (WatchdogState.PAUSED, {"since": pictures.WALL - 372}, "PAUSED 6m12s", Severity.LOOK),
+        (WatchdogState.OFF, {"since": pictures.WALL - 372}, "OFF 6m12s", Severity.LOOK),
+        (WatchdogState.OFF, {}, "OFF", Severity.LOOK),
+        (WatchdogState.GAVE_UP, {}, "GAVE UP", Severity.ACT),
+        (WatchdogState.STANDING_DOWN, {}, "STANDING DOWN", Severity.LOOK),
+        (WatchdogState.FAILED, {}, "UNIT FAILED", Severity.ACT),
+        (WatchdogState.IN_FLIGHT, {}, "IN FLIGHT", Severity.INFO),
+        (WatchdogState.DEAD_LOCK, {}, "DEAD LOCK", Severity.ACT),
+        (WatchdogState.TWO, {}, "TWO OF THEM", Severity.ACT),
+        (WatchdogState.REUSED_PID, {}, "PID REUSED", Severity.ACT),
+        (WatchdogState.NONE, {}, "NONE", Severity.NORMAL),
+        (WatchdogState.UNKNOWN, {}, "UNKNOWN", Severity.LOOK),
+    ],
+)
+def test_every_state_of_a_watchdog_has_its_word(
+    state: WatchdogState, more: dict[str, Any], word: str, severity: Severity
+) -> None:
+    snapshot = pictures.spark4()
+    drift = snapshot.host("n1").drift or 0.0
+    if "since" in more:
+        more = {"since": more["since"] + drift}  # it is by the host's clock
+    lamp = lamps(snapshot, lane_of(snapshot, watchdog=dog(state, **more)))[2]
+    assert (lamp.word, lamp.severity) == (word, severity)
+
+
+def test_no_state_of_a_watchdog_is_without_word() -> None:
+    snapshot = pictures.spark4()
+    for state in WatchdogState:
+        assert lamps(snapshot, lane_of(snapshot, watchdog=dog(state)))[2].word != ""
+
+
+def test_a_watchdog_that_can_no_longer_be_read_is_unknown_not_armed() -> None:
+    snapshot = pictures.spark4()
+    old = replace(dog(WatchdogState.ARMED), taken_mono=snapshot.now - 60)
+    lamp = lamps(snapshot, lane_of(snapshot, watchdog=old))[2]
+    assert (lamp.word, lamp.rest, lamp.severity) == ("UNKNOWN", "stale", Severity.LOOK)
+    failed = replace(dog(WatchdogState.ARMED), error="look has not answered for 12 s")
+    assert lamps(snapshot, lane_of(snapshot, watchdog=failed))[2].rest == "look has not answered for 12 s"
+
+
+def test_without_a_watchdog_restart_policies_are_what_there_is() -> None:
+    snapshot = pictures.spark4()
+    lamp = lamps(snapshot, lane_of(snapshot, watchdog=None))[2]
+    assert (lamp.word, lamp.rest, lamp.note, lamp.severity) == (
+        "NONE", "(unless-stopped)", "docker only", Severity.NORMAL,
+    )  # fmt: skip
+
+
+def test_rows_of_another_revision_make_the_revision_bad() -> None:
+    snapshot = pictures.spark4()
     lane = snapshot.lanes[0]
-    names = retired_containers(snapshot, lane)
-    assert names == ("dsv41-vllm-v21-fused-split-RETIRED-REF",)
-    head = snapshot.host(lane.lane.head)
-    stale = replace(head, containers=replace(head.containers, taken_mono=snapshot.now - 1000))
-    old = replace(snapshot, hosts=tuple(stale if host.name == head.name else host for host in snapshot.hosts))
-    assert retired_containers(old, lane) == ()
-
-
-def test_retired_containers_are_those_of_the_lane_whatever_rank_its_head_has() -> None:
-    snapshot = pictures.station()
-    lane = snapshot.lanes[0]
-    docker = snapshot.hosts[0].containers.value
-    assert docker is not None
-    retired = replace(docker.items[1], id="a" * 12)
-    foreign = replace(retired, id="b" * 12, name="other-lane-RETIRED", ports=(30007,))
-    host = replace(snapshot.hosts[0], containers=replace(snapshot.hosts[0].containers, value=replace(docker, items=(
-        docker.items[0], retired, foreign))))  # fmt: skip
-    snapshot = replace(snapshot, hosts=(host,))
-    assert retired_containers(snapshot, replace(lane, lane=lane.lane.model_copy(update={"containers": ""}))) == (
-        retired.name,
+    assert lane.rows is not None and lane.rows.value is not None
+    copies = list(lane.rows.value.copies)
+    manifest = RowManifest((RowRange(1, 0, 10),), "local", revision=OLD)
+    copies[2] = replace(
+        copies[2], manifest=manifest, state=RowState.OLD_REVISION, words="old revision df42c101, rebuild"
     )
-    worker = replace(lane.ranks[0], host="worker", container=foreign)
-    stopped = replace(lane.ranks[0], rank=1, container=retired)
-    assert retired_containers(snapshot, replace(lane, ranks=(worker, stopped))) == ()
+    rows = replace(lane.rows, value=replace(lane.rows.value, copies=tuple(copies)))
+    lamp = lamps(snapshot, replace(lane, rows=rows))[1]
+    assert (lamp.rest, lamp.severity) == (f"rows of df42c10 on {copies[2].host}", Severity.ACT)
+    assert f"rows:{lane.name}:{copies[2].host}" in [
+        alarm.key for alarm in upkeep_alarms(snapshot, replace(lane, rows=rows))
+    ]
+
+
+def test_a_site_file_that_names_another_revision_is_said() -> None:
+    snapshot = pictures.spark4()
+    site = Reading("n1:fleet.env", 5.0, Site("/f", SiteFile(SiteKind.BASH, ()), OLD), snapshot.now, snapshot.wall)
+    lane = lane_of(snapshot, site=site)
+    lamp = lamps(snapshot, lane)[1]
+    assert (lamp.rest, lamp.severity) == ("site file: df42c10", Severity.LOOK)
+    assert "site-revision:dsv41" in [alarm.key for alarm in upkeep_alarms(snapshot, lane)]
+
+
+def test_a_boot_says_its_phase_and_its_own_earlier_boots() -> None:
+    snapshot, lane = in_state(LaneState.BOOTING)
+    boot = Boot("sglang", (), PhaseName.POST_PROCESS)
+    started = snapshot.wall + (snapshot.host("n1").drift or 0.0) - 250
+    lights = replace(lane.lights, process=replace(lane.lights.process, started_at=started))
+    progress = BootProgress(250, (560.0, 600.0), 575.0, PhaseName.POST_PROCESS, 60, 480, 325, False)
+    lane = replace(
+        lane, lights=lights, boot=Reading("n1:log", 5.0, boot, snapshot.now, snapshot.wall), boot_progress=progress
+    )
+    lamp = lamps(snapshot, lane)[0]
+    assert (lamp.word, lamp.rest, lamp.severity) == ("BOOT 4m10s of 9m35s", "post-process", Severity.INFO)
+    late = replace(lane, boot_progress=replace(progress, late=True))
+    assert lamps(snapshot, late)[0].severity is Severity.LOOK
+    failure = BootFailure("row ranges of layer 1 do not tile", "RuntimeError: ...", heals=False, advice="rebuild")
+    fails = replace(lane, boot=Reading("n1:log", 5.0, replace(boot, failure=failure), snapshot.now, snapshot.wall))
+    lamp = lamps(snapshot, fails)[0]
+    assert (lamp.word, lamp.rest, lamp.severity) == ("BOOT FAILS 4m10s", failure.cause, Severity.ACT)
+    assert "boot:dsv41" in [alarm.key for alarm in upkeep_alarms(snapshot, fails)]
 
 
 def test_times_of_containers_are_by_the_clock_of_their_host() -> None:

@@ -12,6 +12,7 @@ from operator import is_
 from typing import Any
 
 from console.feed.asleep import Asleep
+from console.feed.boots import BootFeed
 from console.feed.front import FrontFeed
 from console.feed.host import HostFeed, Note
 from console.feed.kept import Kept
@@ -94,6 +95,8 @@ class LaneFeed:
         self._scrapes: deque[Scrape] = deque(maxlen=max(120, math.ceil((lane.stall_after + 30) / rates.scrape)))
         self._probes: deque[HttpAnswer] = deque(maxlen=PROBES_KEPT)
         self._history = LaneHistory(records)
+        words = recipe.boot.words(lane.engine)
+        self._boots = BootFeed(lane, hosts, words, records, note, name=name)
         self._started: float | None = None
         """When the head's container was started, Unix seconds by the head's clock."""
         self._verdict = LaneVerdict(LaneState.UNKNOWN, "not read yet")
@@ -118,6 +121,8 @@ class LaneFeed:
             forever(f"{self.name} identity", self._identity_loop, self._served.fail),
             forever(f"{self.name} records", self._history.records.run, lambda why: self._tell(why, Severity.LOOK)),
         ]
+        if self._head.docker is not None and self.lane.runs_in == "docker":
+            loops.append(forever(f"{self.name} boots", self._boots.run, self._boots.fail))
         if self._front is not None:
             loops.append(forever(f"{self.name} front", self._front.run, self._front.fail))
         return loops
@@ -125,6 +130,7 @@ class LaneFeed:
     async def close(self) -> None:
         """Close the connections to the engine and to what stands in front of it; write what is to be remembered."""
         await self._http.close()
+        await self._boots.close()
         await self._history.records.close()
         if self._front is not None:
             await self._front.close()
@@ -267,6 +273,7 @@ class LaneFeed:
         down = self._unreachable_since()
         ranks = self._ranks.views(now)
         lights = self._lights(ranks, now, wall)
+        self._boots.tell(lights)
         self._judge(lights, now, wall)
         surveyed = self._survey.view(now, self._serving(ranks), self._all_containers(now))
         views = {rank.host: self._hosts[rank.host].view() for rank in ranks}
@@ -284,6 +291,8 @@ class LaneFeed:
             pools=self._history.pools,
             usual_decode=self._history.usual,
             last_decode=self._history.last_decode,
+            boot=self._boots.reading(self._head.down_since()),
+            boot_progress=self._boots.progress(),
             boots=self._history.records.boots,
             usual_by_running=self._history.records.usual_by_running,
             site=surveyed.site,
@@ -313,6 +322,7 @@ class LaneFeed:
             stall_after=self.lane.stall_after,
             engine=self._engine(),
             wall=wall + (self._head.drift() or 0.0),
+            booting=self._boots.phrase(),
         )
         if verdict.state is not self._verdict.state:
             loud = verdict.state in (LaneState.DOWN, LaneState.STALLED, LaneState.DEGRADED, LaneState.PAUSED)
