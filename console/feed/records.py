@@ -265,10 +265,13 @@ def _taken(file: Path) -> tuple[Recorded, str]:
 def _bytes(file: Path) -> bytes:
     """The bytes of a plain file, one more than allowed at most. Raises OSError, also for what is no plain file."""
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as opened:
+    try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(None, "no plain file", str(file))
-        return opened.read(MOST_BYTES + 1)
+        with open(descriptor, "rb", closefd=False) as opened:
+            return opened.read(MOST_BYTES + 1)
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -67,6 +67,7 @@ class Faults:
         self._loose: BootFailure | None = None
         self._loose_at = 0
         self._passed: BootFailure | None = None
+        self._summary: BootFailure | None = None
 
     def named(self, fails: Fails, stars: tuple[str, ...], head: Head, text: str) -> None:
         """A line that one of the patterns means."""
@@ -79,7 +80,7 @@ class Faults:
         found = BootFailure(cause, line(text, _CUT), fails.heals, line(fails.advice, _CUT))
         if fails.sums_up:
             self.ending = True
-            self._loose = self._loose or found
+            self._summary = self._summary or found
         elif not fails.sure:
             self._loose = found
         elif self._named is None:
@@ -102,7 +103,7 @@ class Faults:
 
     def went_on(self, who: str) -> None:
         """The process (or the part of it that had failed) took a step forward: it was no failure of the start."""
-        self._loose = None
+        self._loose = self._summary = None
         if self._named is not None and self._who == who:
             self.warn(self._named.cause)
             self._passed, self._named = self._named, None
@@ -111,11 +112,11 @@ class Faults:
         """It is ready: what was said on the way counts no more."""
         if self._named is not None:
             self.warn(self._named.cause)
-        self._named = self._loose = self._passed = None
+        self._named = self._loose = self._passed = self._summary = None
         self.ending = False
 
     def found(self, ready: bool) -> BootFailure | None:
         """Why it will not come up; once it was up, why the process ended."""
         if ready and not self.ending:
             return None
-        return self._named or ((self._loose or self._passed) if self.ending else None)
+        return self._named or ((self._loose or self._passed or self._summary) if self.ending else None)

@@ -11,6 +11,7 @@ import re
 from calendar import timegm
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 _HEAD = re.compile(
     r"(?:\((?P<who>[A-Za-z_][A-Za-z0-9_-]{0,60}) pid=[0-9]{1,10}\) ?)?"
@@ -78,7 +79,7 @@ class LogClock:
 
     def stamp(self, wall: float | None, text: str) -> float | None:
         """The time of one line; None where it has no stamp."""
-        if wall is not None:
+        if wall is not None and isfinite(wall):
             self._kept = True
             return self._keep(wall)
         if self._kept:

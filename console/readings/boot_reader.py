@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from math import isfinite
 
 from console.readings.boot import Boot, BootFailure, Phase, PhaseName
 from console.readings.boot_faults import Faults, Trace
@@ -158,10 +159,6 @@ class BootReader:
             self._faults.raised(found, text, self._lines)
         if any(ending in text for ending in ENDINGS):
             self._faults.ending = True
-        for literal, parts, fails in self._patterns.fails:
-            if literal in text and (stars := held(parts, text)) is not None:
-                self._faults.named(fails, stars, head, text)
-                break
         for literal, parts, shows in self._patterns.shows:
             if literal in text and held(parts, text) is not None:
                 self._shown[shows.name] = self._lines
@@ -170,6 +167,11 @@ class BootReader:
                 self._mark(at, head, mark, stars)
         if "% Completed" in text:
             self._bar(at, text)
+        # last: a line may be the first of a phase and say that it fails
+        for literal, parts, fails in self._patterns.fails:
+            if literal in text and (stars := held(parts, text)) is not None:
+                self._faults.named(fails, stars, head, text)
+                break
 
     def _mark(self, at: float | None, head: Head, mark: Mark, stars: tuple[str, ...]) -> None:
         if mark.says is Says.OPENS:
@@ -273,6 +275,7 @@ class BootReader:
 
     def boot(self, now: float | None = None) -> Boot:
         """The start so far. `now` is Unix seconds by the host's clock: with it silence is told from work."""
+        now = now if now is not None and isfinite(now) else None
         ready = self.ready
         missing = self._missing()
         absolute = self._clock.absolute

@@ -225,7 +225,7 @@ FAILURES = (
     ),
     Fails(
         "Free memory on device*(*GiB) on startup is less than desired",
-        "the GPU is not free: {2}GiB at the start",
+        "the GPU is not free: {2} GiB at the start",
         "another process still holds it: end that one first",
         heals=True,
     ),
