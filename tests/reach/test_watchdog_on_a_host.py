@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -121,15 +122,15 @@ async def test_a_second_one_is_seen_beside_the_first(tmp_path: Path) -> None:
         assert looked(spec).state is WatchdogState.ARMED
 
 
-async def test_another_program_under_the_pid_of_the_log(tmp_path: Path) -> None:
+def test_another_program_under_the_pid_of_the_log(tmp_path: Path) -> None:
     spec = spec_in(tmp_path)
-    other = await asyncio.create_subprocess_exec("sleep", "100")
+    other = subprocess.Popen(["sleep", "100"])
     try:
         Path(spec.log).write_text(f"2026-10-17 21:00:00 watchdog started (pid {other.pid}, interval 60)\n")
         os.utime(spec.log, (time.time() - 3600, time.time() - 3600))
         found = looked(spec, (other.pid,))
     finally:
         other.kill()
-        await other.wait()
+        other.wait()
     assert (found.state, found.pid, found.may_signal) == (WatchdogState.REUSED_PID, other.pid, False)
     assert "`sleep 100`: never signal it" in found.words
