@@ -281,20 +281,28 @@ def _clocks(found: _Comparison, offsets: Sequence[tuple[str, float]]) -> None:
 
 
 def _snapshots(found: _Comparison, ranks: Sequence[RankFacts]) -> None:
-    known = found.read(ranks, "snapshot", lambda rank: rank if rank.snapshot or rank.snapshot_problem else None)
+    known = found.read(ranks, "snapshot", lambda rank: rank if _looked_at(rank) else None)
     values = [(rank.host, _snapshot_words(rank)) for rank, _ in known]
     if broken := [rank.host for rank, _ in known if _broken(rank)]:
         why = "this rank cannot load the checkpoint through its own mount: its next start fails"
         found.note("snapshot", values, broken, ACT, why)
         return
-    contents = [(rank.host, _contents(rank.snapshot)) for rank, _ in known if rank.snapshot is not None]
+    contents = _alike([(rank.host, rank.snapshot) for rank, _ in known if rank.snapshot is not None])
     if len({content for _, content in contents}) > 1:
         found.note("snapshot", values, _minority(contents), ACT, "the ranks would load different files")
 
 
+def _looked_at(rank: RankFacts) -> bool:
+    """Whether enough was seen to compare: a folder with links behind which nobody may look says nothing yet."""
+    seen = rank.snapshot
+    if seen is None or _broken(rank):
+        return bool(seen or rank.snapshot_problem)
+    return not seen.unreadable and not seen.elsewhere
+
+
 def _broken(rank: RankFacts) -> bool:
     seen = rank.snapshot
-    return seen is None or bool(seen.dangling or seen.outside) or seen.resolvable < seen.entries
+    return seen is None or bool(seen.dangling or seen.outside)
 
 
 def _snapshot_words(rank: RankFacts) -> str:
@@ -309,9 +317,22 @@ def _snapshot_words(rank: RankFacts) -> str:
     return words
 
 
-def _contents(seen: SnapshotFiles) -> str:
-    """Equal for two folders with the same files of the same sizes."""
-    return repr((seen.revision, seen.resolvable, sorted(seen.sizes.items())))
+def _alike(folders: Sequence[tuple[str, SnapshotFiles]]) -> _Values:
+    """The same value for hosts with the same files of the same sizes."""
+    kinds: list[SnapshotFiles] = []
+    found = []
+    for host, seen in folders:
+        same = [at for at, kind in enumerate(kinds) if _equal(kind, seen)]
+        if not same:
+            kinds.append(seen)
+        found.append((host, str(same[0] if same else len(kinds) - 1)))
+    return found
+
+
+def _equal(one: SnapshotFiles, other: SnapshotFiles) -> bool:
+    if one is other:
+        return True
+    return (one.revision, one.resolvable, one.sizes) == (other.revision, other.resolvable, other.sizes)
 
 
 _ROW_GOOD = (RowState.READY, RowState.SHARDS)

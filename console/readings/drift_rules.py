@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
+from functools import lru_cache
 
 ACT, LOOK, INFO = "act", "look", "info"
 
@@ -57,7 +58,8 @@ _FABRIC = ("NCCL_", "GLOO_", "UCX_", "B12X_", "NVSHMEM_", "SPARK_", "SGLANG_", "
 _HOME = re.compile(r"^(?:/home/[^/]+|/root)(?=/|$)")
 
 
-def arguments(argv: Sequence[str]) -> dict[str, str]:
+@lru_cache(maxsize=4096)
+def arguments(argv: tuple[str, ...]) -> Mapping[str, str]:
     """A command line by argument, `_` as `-`; what stands before the first one under ''. Repeats are joined."""
     found: dict[str, list[str]] = {}
     name = ""

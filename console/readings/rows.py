@@ -77,15 +77,9 @@ def read_copy(
         return _without_manifest(replace(blank, present=0, apparent=0), shards_of(listing), samples, now, old_copy)
     if listing.problem or listing.truncated:
         return replace(blank, words=f"unknown: {listing.problem or 'more files than a copy has'}")
-    data = shards_of(listing)
-    found = replace(
-        blank,
-        present=data.present,
-        apparent=data.apparent,
-        free=room if listing.free is None else listing.free,
-        newest=data.newest,
-        rate=rate(samples),
-    )
+    data, free = shards_of(listing), room if listing.free is None else listing.free
+    found = replace(blank, present=data.present, apparent=data.apparent, newest=data.newest, free=free)
+    found = replace(found, rate=rate(samples))
     entry = next((item for item in listing.entries if item.path == MANIFEST), None)
     if newest.manifest_text is None and entry is not None:
         return replace(found, words="unknown: its manifest could not be read")

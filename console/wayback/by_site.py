@@ -239,8 +239,11 @@ def _rows(snapshot: Snapshot, lane: LaneView, revision: str) -> tuple[Item | Non
         return None, []
     readings = [reading for reading in (lane.rows, lane.next_rows) if reading is not None]
     builds, unknown, ready = [], [], 0
+    by_rank: dict[int, list[RowCopy]] = {}
+    for copy in (copy for reading in readings for copy in _copies(reading)):
+        by_rank.setdefault(copy.rank, []).append(copy)
     for rank, host in enumerate(lane.lane.rank_hosts):
-        copies = [copy for reading in readings for copy in _copies(reading) if copy.rank == rank]
+        copies = by_rank.get(rank, [])
         if any(_of(copy, revision) for copy in copies):
             ready += 1
         elif not copies or all(copy.state is RowState.UNKNOWN for copy in copies):

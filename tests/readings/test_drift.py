@@ -219,6 +219,12 @@ def test_a_snapshot_that_one_rank_cannot_load(changes: dict[str, Any], words: st
     }
 
 
+@pytest.mark.parametrize("hidden", [{"unreadable": ("config.json",)}, {"elsewhere": "/srv/x"}])
+def test_a_snapshot_that_cannot_be_seen_whole_is_not_compared(hidden: dict[str, Any]) -> None:
+    found = changed(2, snapshot=snapshot(resolvable=87, **hidden))
+    assert (found.differences, found.unread) == (GID, (("spark-2", "snapshot"),))
+
+
 def test_snapshots_with_other_contents() -> None:
     sizes = {**snapshot().sizes, "model-00001-of-00048.safetensors": 5}
     assert only(changed(2, snapshot=snapshot(sizes=sizes))).why == "the ranks would load different files"
