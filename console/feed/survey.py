@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from posixpath import dirname
 from typing import Any, Generic, TypeVar
 
 from console.feed.host import HostFeed
@@ -21,6 +22,7 @@ from console.readings.listing import parse_listing
 from console.readings.look import Answer, Status, parse_answer
 from console.readings.processes import Process, parse_processes
 from console.readings.quality import Reading
+from console.readings.row_looks import only, shards_of
 from console.readings.rows import RowCopies, RowCopy, RowSample, rank_share, read_copy, read_rows
 from console.readings.units import Units, parse_units
 from console.readings.watchdog import Watchdog, read_watchdog
@@ -256,6 +258,7 @@ class LaneSurvey:
                 samples[-1] = sample  # the manifest may have come after the listing
             else:
                 samples.append(sample)
+        room, old_copy = self._beside(rank) if what == "next" else (None, None)
         copy = read_copy(
             rank.rank,
             host,
@@ -266,8 +269,19 @@ class LaneSurvey:
             reads_shards=rank.reads_shards,
             want=self._wanted(rank),
             now=now,
+            room=room,
+            old_copy=old_copy,
+            shards=self._places.rows_shards,
         )
         return reading, copy
+
+    def _beside(self, rank: RankPlace) -> tuple[int | None, int | None]:
+        """Bytes free beside the copy in use, and those that deleting it would free; None for a copy elsewhere."""
+        listing = self._listings.of((rank.host, "rows"), self._looked(rank.host, "rows"))
+        if listing is None or listing.problem or dirname(rank.rows) != dirname(rank.next_rows):
+            return None, None
+        rows = only(RowSample(0.0, listing, None), self._places.rows_shards)
+        return listing.free, shards_of(rows.listing).present
 
     def _wanted(self, rank: RankPlace) -> Sequence[Any]:
         tables = self._places.table_rows

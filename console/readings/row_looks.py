@@ -46,7 +46,9 @@ _SHARD = re.compile(r"^(?P<name>[^/]+\.safetensors)(?P<partial>(?:\.[0-9a-f]{8})
 
 
 def only(sample: RowSample, shards: Sequence[str]) -> RowSample:
-    """The same look without the files that hold no rows."""
+    """The same look without the files that hold no rows; without names of shards all of them stay."""
+    if not shards:
+        return sample
     kept = tuple(
         entry
         for entry in sample.listing.entries

@@ -68,7 +68,7 @@ def read_copy(
         return replace(blank, state=RowState.SHARDS, words=RowState.SHARDS.value, free=None)
     if not samples:
         return blank
-    samples = [only(sample, shards) for sample in samples] if shards else samples
+    samples = [only(sample, shards) for sample in samples]
     newest = samples[-1]
     wanted = range_bytes(tuple(want)) or None
     blank = replace(blank, expected=wanted, basis="its share of the tables" if wanted else "")

@@ -257,3 +257,24 @@ def test_a_look_that_failed_is_said_and_its_value_no_longer_counts() -> None:
     reading = dict(fleet.view(time.monotonic()).repos)["n2"]
     assert reading.current(NOW) is None
     assert "has not answered for 12 s" in reading.error
+
+
+def test_whether_the_next_copy_fits_is_told_by_the_one_in_use() -> None:
+    fleet = Fleet(next={"revision": SERVING, "rows": "dsv41-engram-local-1017"})
+    fleet.site()
+    ready(fleet)
+    for host, free in (("n0", 200 << 30), ("n2", 30 << 30), ("n3", 200 << 30)):
+        fleet.hosts[host].answers("dsv41:rows", rows_answer(free=free))
+        fleet.hosts[host].answers("dsv41:next", "missing")
+        fleet.hosts[host].answers("dsv41:next.manifest", "missing")
+    found = fleet.view().next_rows
+    assert found is not None and found.value is not None
+    copies = {copy.host: copy for copy in found.value.copies}
+    assert {host: copy.state for host, copy in copies.items()} == {
+        "n0": RowState.WAITS,
+        "n1": RowState.SHARDS,
+        "n2": RowState.NO_ROOM,
+        "n3": RowState.WAITS,
+    }
+    assert copies["n2"].words == "no room: 48.2 GiB needed, 30.0 free"
+    assert copies["n2"].note == "no room for two: delete the old copy (47.2 GiB) at the stop, then build"
