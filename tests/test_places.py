@@ -178,7 +178,7 @@ def test_every_host_looks_at_what_is_its_own() -> None:
     assert list(asked) == ["a", "b", "c", "d"]
     dog = {f"watchdog.{what}" for what in ("log", "lock", "processes", "units")}
     assert set(head) == {"site", "repo", "rows", "rows.manifest", "next", "next.manifest"} | dog
-    assert set(holder) == {"repo", "download.processes", "download.units"}
+    assert set(holder) == {"repo", "download.processes", "download.units", "download.net"}
     assert set(other) == {"repo", "rows", "rows.manifest", "next", "next.manifest"}
     assert head["site"].arguments == ("~/sglang/launch/fleet.env", "first", str((1 << 20) + 1))
     assert (holder["repo"].arguments, holder["repo"].every) == ((HUB, "4", "6000"), 5.0)

@@ -121,6 +121,9 @@ class LaneFeed:
             forever(f"{self.name} identity", self._identity_loop, self._served.fail),
             forever(f"{self.name} records", self._history.records.run, lambda why: self._tell(why, Severity.LOOK)),
         ]
+        loops.append(
+            forever(f"{self.name} hub", self._survey.run, lambda why: self._tell(f"hub: {why}", Severity.LOOK))
+        )
         if self._head.docker is not None and self.lane.runs_in == "docker":
             loops.append(forever(f"{self.name} boots", self._boots.run, self._boots.fail))
         if self._front is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +10,7 @@ from posixpath import dirname
 from typing import Any, Generic, TypeVar
 
 from console.feed.host import HostFeed
+from console.feed.hub import HubFeed
 from console.fleet.inventory import Lane
 from console.fleet.looks import looks
 from console.fleet.places import Places, RankPlace, places
@@ -16,7 +18,8 @@ from console.fleet.recipe import Recipe
 from console.fleet.sitefile import Site, read_site
 from console.readings.competing import competitors
 from console.readings.containers import Container
-from console.readings.download import Download, DownloadSample, Expected, read_download
+from console.readings.download import Download, DownloadSample, read_download
+from console.readings.download_pace import parse_received
 from console.readings.hubcache import HubRepo, read_repo
 from console.readings.listing import parse_listing
 from console.readings.look import Answer, Status, parse_answer
@@ -110,11 +113,31 @@ class LaneSurvey:
         self._row_samples: dict[tuple[str, str], deque[RowSample]] = {}
         self._pids: tuple[int, ...] = ()
         self._places: Places = places(name, lane, recipe, None)
-        self.expected: Expected | None = None
-        """What the download should come to, from a Hub or a manifest."""
-        self.upstream = ""
-        """Where the repository's main branch stands, by the Hub."""
+        self._hub: HubFeed | None = None
+        self._moved = asyncio.Event()
+        """Set when the download's place is another one than before."""
         self._ask()
+
+    async def run(self) -> None:
+        """Ask Hub or manifest what the download should come to, wherever it lies at present; until cancelled."""
+        while True:
+            self._moved.clear()
+            place = self._places.download
+            if place is None or not (place.hub or place.manifest):
+                await self._moved.wait()
+                continue
+            self._hub = HubFeed(place)
+            asking = asyncio.create_task(self._hub.run())
+            waiting = asyncio.create_task(self._moved.wait())
+            try:
+                await asyncio.wait((asking, waiting), return_when=asyncio.FIRST_COMPLETED)
+                if asking.done():
+                    asking.result()
+            finally:
+                for task in (asking, waiting):
+                    task.cancel()
+                await asyncio.gather(asking, waiting, return_exceptions=True)
+                self._hub = None
 
     @property
     def places(self) -> Places:
@@ -171,7 +194,10 @@ class LaneSurvey:
         if found == self._site:
             return
         self._site = found
-        self._places = places(self._name, self._lane, self._recipe, found)
+        before, self._places = self._places, places(self._name, self._lane, self._recipe, found)
+        if before.download != self._places.download:
+            self._samples.clear()
+            self._moved.set()
         self._ask()
 
     # --- checkpoint and download -----------------------------------------------------------------------------------
@@ -197,29 +223,39 @@ class LaneSurvey:
         units = self._units.of("download", units_read)
         processes = self._processes.of("download", self._looked(place.host, "download.processes"))
         if repo.value is not None and repo.taken_mono is not None:
-            self._sample(repo.taken_mono, repo.value, processes, units, place.host)
+            network = self._answers.of("download.net", self._looked(place.host, "download.net"))
+            received = parse_received(network.body) if network is not None else None
+            self._sample(repo.taken_mono, repo.value, processes, units, received, place.host)
         if not self._samples:
             return oldest(f"{place.host}:{place.repo}", [repo], None)
         value = read_download(
             tuple(self._samples),
             host=place.host,
             revision=place.revision,
-            expected=self.expected,
+            expected=self._hub.expected if self._hub is not None else None,
             serving=tuple(dict.fromkeys(serving.values())),
             unit=place.unit,
-            upstream=self.upstream,
+            upstream=self._hub.upstream if self._hub is not None else "",
             now=max(now, self._samples[-1].at),
             model=place.model,
         )
+        if self._hub is not None and value.revision:
+            self._hub.want(value.revision)
         return oldest(f"{place.host}:{place.repo}", [repo, units_read], value)
 
     def _sample(
-        self, at: float, repo: HubRepo, processes: tuple[Process, ...] | None, units: Units | None, host: str
+        self,
+        at: float,
+        repo: HubRepo,
+        processes: tuple[Process, ...] | None,
+        units: Units | None,
+        received: int | None,
+        host: str,
     ) -> None:
         if self._samples and self._samples[-1].at >= at:
             return
         wall = self._hosts[host].host_wall(at)
-        self._samples.append(DownloadSample(at, repo, processes, units, wall=wall))
+        self._samples.append(DownloadSample(at, repo, processes, units, wall=wall, received=received))
 
     # --- row copies ------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,8 @@ ROWS_DEPTH, ROWS_MOST = "1", "1000"
 LOG_TAIL = str(64 * 1024)
 SMALL_FILE = str(64 * 1024)
 """A manifest, a lock or a flag has a few hundred bytes."""
+NETWORK = "/proc/net/dev"
+"""Bytes that the interfaces received: the clock of a download whose process does not count what it receives."""
 SITE_FILE = str(MOST_BYTES + 1)
 """One byte more than is read, so that a larger file is seen to be larger."""
 
@@ -28,7 +30,7 @@ def looks(name: str, places: Places, pids: Sequence[int] = ()) -> Mapping[str, t
 
     Keys: `site`, `repo` (the checkpoint's folder on that host), `download.repo` (the one that is fetched to, where that
     is another), `rows`, `rows.manifest`, `next`, `next.manifest`, `watchdog.{log,lock,pause,gaveup,processes,units}`,
-    `download.{processes,units}`.
+    `download.{processes,units,net}`.
     """
     book = _Book(name)
     if places.site_file:
@@ -78,6 +80,7 @@ def _download(book: _Book, place: DownloadPlace, places: Places) -> None:
         book.add(place.host, "download.processes", LookKind.PROCESSES, *places.downloaders, every=SLOW_S)
     if place.unit:
         book.add(place.host, "download.units", LookKind.UNITS, place.manager, place.unit)
+    book.add(place.host, "download.net", LookKind.FILE, NETWORK, "first", SMALL_FILE)
 
 
 def _watchdog(book: _Book, dog: WatchdogPlace, pids: Sequence[int]) -> None:
