@@ -268,6 +268,13 @@ def test_an_engine_on_the_host_has_no_container_to_go_back_to() -> None:
     assert (way.possible, way.items) == (None, ())
 
 
+def test_a_site_file_that_nobody_can_find_leaves_it_unknown() -> None:
+    snapshot, lane = station(SERVING)
+    why = "site file: lanes.dsv41.vars.root is not set"
+    way = way_back(snapshot, replace(lane, unfilled=("download: x", why)))
+    assert (way.possible, way.why, lamp_words(way)) == (None, why, "UNKNOWN")
+
+
 # --- a site file -----------------------------------------------------------------------------------------------------
 
 

@@ -18,6 +18,8 @@ def way_back(snapshot: Snapshot, lane: LaneView) -> WayBack:
     """How this lane goes back: by its site file where it has one, else by a container that was kept stopped."""
     if lane.site is not None:
         return by_site(snapshot, lane)
+    if nowhere := next((words for words in lane.unfilled if words.startswith("site file:")), ""):
+        return WayBack(None, "", "site", (), (), None, why=nowhere)
     if lane.lane.runs_in == "host":
         return WayBack(None, "", "", (), (), None, why="the engine runs outside containers, and no site file is known")
     return by_container(snapshot, lane)
