@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
-import json
 import logging
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
 from console import __version__
+from console.commands.config import app as config
+from console.commands.init import init
+from console.commands.parts import FleetFile, Json, UsageError, fleet_file, no_fleet, print_answer
 from console.fleet.inventory import FleetError, default_path, load
 from console.fleet.recipe import apply_recipes
 from console.headless import EXIT_GOOD, EXIT_NEEDS_OPERATOR, EXIT_USAGE
@@ -30,23 +31,11 @@ app = App(
     result_action="return_value",
 )
 
-FleetFile = Annotated[
-    Path | None,
-    Parameter(
-        name=["--fleet", "-f"],
-        help="Fleet file (default: LANESWAP_FLEET, ./fleet.toml, then the user's config folder).",
-    ),
-]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="JSON with stable, documented keys.")]
 ReadOnly = Annotated[bool, Parameter(name="--read-only", negative="", help="Never act, whatever the window says.")]
 Ascii = Annotated[bool, Parameter(name="--ascii", negative="", help="Draw with ASCII only.")]
 Theme = Annotated[
     Literal["dark", "light", "safe"], Parameter(name="--theme", help="Colours; `safe` is for colour-blind eyes.")
 ]
-
-
-class UsageError(Exception):
-    """A command line that cannot be carried out; the text says the way out."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -183,7 +172,7 @@ def inspect(
     if not paths:
         raise UsageError(f"inspect {kind}: name at least one file")
     answer = answer_for(kind, [parse_argument(word) for word in paths])
-    _print_answer(answer, as_json=json)
+    print_answer(answer, as_json=json)
     return EXIT_GOOD
 
 
@@ -194,7 +183,7 @@ def keys(*, json: Json = False) -> int:
 
     rows = describe_keys()
     if json:
-        _print_answer({"keys": rows}, as_json=True)
+        print_answer({"keys": rows}, as_json=True)
     else:
         for row in rows:
             where = "" if "dashboard" in row["screens"] else f" (on: {row['screens'].replace(' ', ', ')})"
@@ -210,40 +199,33 @@ def doctor(fleet: FleetFile = None, *, json: Json = False) -> int:
 
     file = fleet or default_path()
     if not file.exists() and (fleet is not None or os.environ.get("LANESWAP_FLEET")):
-        raise UsageError(_no_fleet(fleet, file))
+        raise UsageError(no_fleet(fleet, file, _names()))
     checks = diagnose(file if file.exists() else None)
     if json:
-        _print_answer(as_json(checks), as_json=True)
+        print_answer(as_json(checks), as_json=True)
     else:
         print("\n".join(as_text(checks)))
     return exit_code(checks)
 
 
+app.command(init)
+app.command(config)
+
+
+def _names() -> list[str]:
+    """What a word that is no file may have been meant for."""
+    return [name for name in app if not name.startswith("-")]
+
+
 def _live_source(path: Path | None) -> Source:
     from console.feed import Feed
 
-    file = path or default_path()
-    if not file.exists():
-        raise UsageError(_no_fleet(path, file))
+    file = fleet_file(path, _names())
     fleet = load(file)
     try:
-        return Feed(apply_recipes(fleet, file.parent))
+        return Feed(apply_recipes(fleet, file.parent), beside=file.parent)
     except FleetError as error:
         raise FleetError(file, [f"{error.file}: {problem}" for problem in error.problems]) from error
-
-
-def _no_fleet(given: Path | None, file: Path) -> str:
-    """What a newcomer, a typist or a script needs to hear where the fleet file is not there."""
-    if given is not None:
-        words = [name for name in app if not name.startswith("-")]
-        close = difflib.get_close_matches(str(given), words, n=1)
-        return f"{given}: no such file" + (f"; did you mean the command `{close[0]}`?" if close else "")
-    if os.environ.get("LANESWAP_FLEET"):
-        return f"{file}: no such file, though LANESWAP_FLEET names it"
-    return (
-        f"no fleet file: neither ./fleet.toml nor {file} is there; write one, or point at it with -f FILE "
-        "(`laneswap rehearse` needs none)"
-    )
 
 
 def _screen(source: Source, *, read_only: bool, ascii: bool, theme: str) -> int:
@@ -254,19 +236,3 @@ def _screen(source: Source, *, read_only: bool, ascii: bool, theme: str) -> int:
     except ImportError as error:
         raise UsageError(f"the screen needs Textual ({error}); the headless commands work without it") from error
     return run_console(source, read_only=read_only, ascii=ascii, theme=theme)
-
-
-def _print_answer(answer: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(answer, indent=2, allow_nan=False))
-        return
-    for row in _flat(answer):
-        print(line(row, len(row) + 1))
-
-
-def _flat(value: Any, prefix: str = "") -> list[str]:
-    if isinstance(value, dict):
-        return [row for key, item in value.items() for row in _flat(item, f"{prefix}.{key}" if prefix else str(key))]
-    if isinstance(value, list):
-        return [row for at, item in enumerate(value) for row in _flat(item, f"{prefix}[{at}]")]
-    return [f"{prefix}: {'-' if value is None else value}"]

@@ -16,7 +16,7 @@ from console.readings.rows import ROW_BYTES
 
 SiteName = Literal[
     "hosts", "users", "homes", "revision", "repo", "holder", "holder_repo", "holder_rows", "rows",
-    "image", "container", "port",
+    "image", "container", "address", "port", "root",
 ]  # fmt: skip
 """laneswap's own names for what a site file says."""
 
@@ -63,6 +63,10 @@ class SiteRecipe(Strict):
     """Who reads it: `bash` sources it, `docker` takes it as --env-file, `json`."""
     keys: dict[SiteName, str] = Field(default_factory=dict)
     """The file's key for each of laneswap's names."""
+    port: int | None = Field(default=None, ge=1, le=65535)
+    """Port of the endpoint where the file names none; for `laneswap init`."""
+    container: str = ""
+    """Name of the containers where the file names none; for `laneswap init`."""
 
 
 class CheckpointRecipe(Strict):
