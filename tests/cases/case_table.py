@@ -84,13 +84,17 @@ def _made() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="laneswap-cases-")
 
 
+MADE = {"C030": "scrape.txt", "C074": "log.txt"}
+"""The file that what a case's gen.sh prints is kept in."""
+
+
 @cache
 def _generated(case: str) -> Path:
     """The folder with what the case's gen.sh makes."""
     folder = Path(_made().name) / case
     folder.mkdir()
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    with (folder / "scrape.txt").open("wb") as out:
+    with (folder / MADE[case]).open("wb") as out:
         subprocess.run(
             ["bash", str(INPUTS / case / "gen.sh")],
             stdout=out,
