@@ -5,6 +5,7 @@ What a recipe says is a default: a key that the operator wrote in fleet.toml win
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -49,7 +50,7 @@ def load_recipe(name: str, beside: Path | None = None) -> Recipe:
     if beside is not None and not path.is_absolute():
         path = beside / path
     if not name.endswith(".toml"):
-        close = suggest(name, shipped()) if "/" not in name else ""
+        close = "".join(f"; did you mean {item!r}?" for item in difflib.get_close_matches(name, shipped(), n=1))
         raise FleetError(
             name, [f"no recipe of that name{close}; shipped: {', '.join(shipped())}; or give a path to a .toml"]
         )
