@@ -43,12 +43,14 @@ class AlwaysRecipe(Pattern):
     cause: Words = ""
     """Where its absence means that the start is a wrong one: why."""
     advice: Words = ""
+    """What to do then."""
 
 
 class MarkRecipe(Pattern):
     """A line that tells which phase a start is in."""
 
     phase: PhaseName
+    """The phase that begins with it."""
     detail: Words = ""
     """What is shown beside the phase; `{1}` is what the first `*` held."""
 
@@ -59,6 +61,7 @@ class FailsRecipe(Pattern):
     cause: Text
     """In the operator's words; `{1}` is what the first `*` held."""
     advice: Words = ""
+    """What to do about it."""
     heals: bool = False
     """Another try may work as things are."""
     stops: bool = True
@@ -69,20 +72,28 @@ class SilenceRecipe(Strict):
     """A phase in which nothing may be silent for long."""
 
     phase: PhaseName
+    """The phase that is meant."""
     after: float = Field(gt=0, le=86400)
     """Seconds."""
     cause: Text
+    """What the silence means, in the operator's words."""
     advice: Words = ""
+    """What to do about it."""
     heals: bool = False
+    """Another try may work as things are."""
 
 
 class BootRecipe(Strict):
     """What is known of this family's starts, beyond what the engines always write."""
 
     always: tuple[AlwaysRecipe, ...] = Field(default=(), max_length=_MOST)
+    """Lines that every start shows."""
     marks: tuple[MarkRecipe, ...] = Field(default=(), max_length=_MOST)
+    """Lines that tell the phase, besides those of the engine itself."""
     failures: tuple[FailsRecipe, ...] = Field(default=(), max_length=_MOST)
+    """Lines after which it will not come up."""
     silences: tuple[SilenceRecipe, ...] = Field(default=(), max_length=_MOST)
+    """Phases that are never silent for long."""
 
     def words(self, engine: str = "") -> BootWords:
         """For the reader; `engine` is the declared one, '' where the log tells it."""

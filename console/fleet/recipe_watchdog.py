@@ -48,16 +48,21 @@ class WatchdogRecipe(Strict):
     kind: Literal["log", "systemd"]
     """`log`: a process with a lock and a log; `systemd`: a unit with flag files."""
     log: str = ""
+    """Its log; may hold `{names}`."""
     lock: str = ""
+    """A file with its process number; may hold `{names}`."""
     process: str = ""
     """Part of its command line."""
     process_also: tuple[str, ...] = ()
     """Other parts that count for the very process that log or lock name."""
     unit: str = ""
+    """Its systemd unit; may hold `{names}`."""
     manager: Literal["system", "user"] = "system"
     """Who manages `unit`, `foreign` and `guards`."""
     pause_flag: str = ""
+    """A file that is there while it is paused; may hold `{names}`."""
     gaveup_flag: str = ""
+    """A file that is there once it gave up; may hold `{names}`."""
     interval: float | None = Field(default=None, gt=0, le=86_400)
     """Seconds between two checks, where the log does not say."""
     gave_up: str = ""
@@ -67,6 +72,7 @@ class WatchdogRecipe(Strict):
     guards: tuple[str, ...] = ()
     """Units that end an engine when memory runs low."""
     says: tuple[SaysRecipe, ...] = ()
+    """Kinds of lines in its log, the first that matches counts."""
 
     @model_validator(mode="after")
     def _complete(self) -> WatchdogRecipe:
