@@ -14,13 +14,16 @@ MOST_PENDING = 262144
 MOST_READ = 262144
 UNKILLABLE = 5.0
 """Seconds after which a killed child that is still there is said to be stuck in the kernel."""
-ESCAPES = dict((code, "\\u%04x" % code) for code in [*range(32), 127])
-ESCAPES.update({10: "\\n", 9: "\\t", 34: '\\"', 92: "\\\\"})
+ESCAPES = [("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\t", "\\t")]
+ESCAPES += [(chr(code), "\\u%04x" % code) for code in [*range(32), 127] if code not in (9, 10)]
 
 
 def quoted(text: str) -> str:
     """A JSON string; json itself is not part of a minimal python3."""
-    return '"' + text.translate(ESCAPES) + '"'
+    for character, escape in ESCAPES:
+        if character in text:  # far quicker than to translate each character
+            text = text.replace(character, escape)
+    return '"' + text + '"'
 
 
 class Out:

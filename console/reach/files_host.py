@@ -38,6 +38,11 @@ def sound(text: str) -> str:
     return os.fsencode(text).decode("utf-8", "replace")
 
 
+def escaped(name: str) -> str:
+    """A name that takes one field of one line."""
+    return name if name.isprintable() and "\\" not in name else name.translate(NAMES)
+
+
 def expand(path: str) -> str:
     """The path with `~/` filled in; below ROOT the home folder is there too. Raises Refused."""
     if path == "~" or path[:2] == "~/":
@@ -96,7 +101,8 @@ class Paths:
                 done = done.rpartition("/")[0]
                 continue
             step = done + "/" + part
-            self.look(step)
+            if step not in self.seen:
+                self.look(step)
             target = self.targets.get(step)
             if target is None:
                 done = step
@@ -121,6 +127,7 @@ class Tree:
     def __init__(self, top: str, paths: Paths, depth: int, most: int) -> None:
         self.top, self.paths, self.depth, self.most = top, paths, depth, most
         self.inside = "/" if top == "/" else top + "/"
+        self.ways = {}  # type: dict[tuple[str, str], str]
         self.rows = []  # type: list[str]
         self.size = 0
         self.truncated = False
@@ -136,45 +143,42 @@ class Tree:
                     raise
                 self.unread(prefix[:-1], error)
                 continue
+            above = "/" if folder == "/" else folder + "/"
             for name in names:
                 if len(self.rows) >= self.most or self.size > MOST_ANSWER - 8192:
                     self.truncated = True
                     return
-                path = ("" if folder == "/" else folder) + "/" + name
                 try:
-                    row, is_folder = self.row(path, folder, prefix + name)
+                    row, is_folder = self.row(above + name, folder, prefix + name)
                 except FileNotFoundError:
                     continue  # it went meanwhile
                 except OSError as error:
                     self.unread(prefix + name, error)
                     continue
-                self.add(row)
+                self.rows.append(row)
+                self.size += len(row) + 1
                 if is_folder and level < self.depth:
-                    folders.append((path, prefix + name + "/", level + 1))
-
-    def add(self, row: str) -> None:
-        """One more row."""
-        self.rows.append(row)
-        self.size += len(row) + 1
+                    folders.append((above + name, prefix + name + "/", level + 1))
 
     def unread(self, name: str, error: OSError) -> None:
         """What is there and cannot be read is said, not left out."""
         words = problem(error)
-        self.add("# unread\t%s\t%s" % (name.translate(NAMES), "no permission" if words == "denied" else words))
+        self.rows.append("# unread\t%s\t%s" % (escaped(name), "no permission" if words == "denied" else words))
 
     def row(self, path: str, folder: str, name: str) -> "tuple[str, bool]":
         """One entry, and whether it is a folder. Raises OSError."""
-        info = self.paths.look(path)
-        kind = kind_of(info)
+        paths = self.paths
+        info = paths.seen.get(path) or paths.look(path)
+        kind = KINDS.get(info.st_mode & 0o170000, "o")
         row = "%s\t%d\t%d\t%.3f\t%d\t%d\t%d\t%s" % (
             kind, info.st_size, info.st_blocks * 512, info.st_mtime, info.st_dev, info.st_ino, info.st_nlink,
-            name.translate(NAMES),
+            name if name.isprintable() and "\\" not in name else escaped(name),
         )  # fmt: skip
         if kind == "l":
-            row += self.led(self.paths.targets[path], folder)
-        elif kind == "f" and info.st_size <= MOST_REF and "refs" in name.split("/")[:-1]:
+            row += self.led(paths.targets[path], folder)
+        elif kind == "f" and info.st_size <= MOST_REF and "refs/" in name and "refs" in name.split("/")[:-1]:
             try:
-                row += "\t%s\t-\t-\t-\t-\t-" % content(path, MOST_REF).translate(NAMES)
+                row += "\t%s\t-\t-\t-\t-\t-" % escaped(content(path, MOST_REF))
             except OSError:
                 return row, False
         return row, kind == "d"
@@ -183,17 +187,30 @@ class Tree:
         """Where a link leads: the last six fields of its row."""
         where, figures = "-", "-\t-\t-\t-"
         try:
-            real = self.paths.real(target, "" if folder == "/" else folder)
-            info = self.paths.look(real)
-            figures = "%d\t%d\t%d\t%d" % (info.st_size, info.st_blocks * 512, info.st_dev, info.st_ino)
-            where = "in" if real.startswith(self.inside) else "out"
-            if kind_of(info) == "d":
+            real = self.end(target, "" if folder == "/" else folder)
+            info = self.paths.seen.get(real) or self.paths.look(real)
+            if info.st_mode & 0o170000 == 0o040000:
                 where, figures = "dir", "-\t-\t%d\t%d" % (info.st_dev, info.st_ino)
+            else:
+                where = "in" if real.startswith(self.inside) else "out"
+                figures = "%d\t%d\t%d\t%d" % (info.st_size, info.st_blocks * 512, info.st_dev, info.st_ino)
         except (FileNotFoundError, NotADirectoryError):
             where = "gone"
         except OSError:
             where = "-"  # there may be something behind it
-        return "\t%s\t%s\t%s" % (target.translate(NAMES) or "-", where, figures)
+        return "\t%s\t%s\t%s" % (escaped(target) or "-", where, figures)
+
+    def end(self, target: str, folder: str) -> str:
+        """The real path. All links of a snapshot lead to the same folder: the way there is gone once."""
+        before, _, last = target.rpartition("/")
+        if before and last not in ("", ".", ".."):
+            base = self.ways.get((folder, before))
+            if base is None:
+                base = self.ways[folder, before] = self.paths.real(before, folder)
+            path = ("" if base == "/" else base) + "/" + last
+            if path in self.paths.seen and path not in self.paths.targets:
+                return path
+        return self.paths.real(target, folder)
 
 
 def mounted(path: str) -> str:
@@ -241,7 +258,7 @@ def tree(root: str, depth: int, most: int) -> str:
         room.f_bavail * room.f_frsize // MIB * MIB, room.f_blocks * room.f_frsize, mounted(top),
         " truncated=1" if listing.truncated else "",
     )  # fmt: skip
-    return sound("\n".join([first, "# root\t" + top.translate(NAMES), *listing.rows]) + "\n")
+    return sound("\n".join([first, "# root\t" + escaped(top), *listing.rows]) + "\n")
 
 
 def file(path: str, where: str, most: int) -> str:

@@ -47,14 +47,15 @@ LC_ALL=C; export LC_ALL
 set -- {label} {arguments}
 if python3 -ISBc 'import {imports}' >/dev/null 2>&1; then
 printf '\\n%s python\\n' "$2"
-exec python3 -ISBuc 'import signal, sys; signal.alarm(int(float(sys.argv[6]))); \
-exec(sys.stdin.buffer.read(int(sys.argv[1])))' {size} "$@"
+exec python3 -ISBuc 'import signal, sys; signal.alarm(int(float(sys.argv[6])))
+for part in sys.stdin.buffer.read(int(sys.argv[1])).split(b"\\f"): exec(part)' {size} "$@"
 fi
 printf '\\n%s sh\\n' "$2"
 (trap 'kill $s' TERM; sleep "${{5%.*}}" & s=$!; wait $s && kill -KILL $$) </dev/null >/dev/null 2>&1 &
 exec /bin/sh -s "$@" $!
 """
-"""Both ways end by themselves after BEAT_LIMIT seconds where packets are dropped before the script has come."""
+"""One part of the script is compiled after the other: all at once would take 3 MB that the host never gets back. Both
+ways end by themselves after BEAT_LIMIT seconds where packets are dropped before the script has come."""
 
 
 class StreamEnded(Exception):
@@ -73,7 +74,7 @@ def script(flavour: str) -> str:
     """The script that runs on the host: `sh`, or `python`, whose parts import each other here and are one there."""
     folder = resources.files("console.reach")
     parts = [folder.joinpath(name).read_text(encoding="utf-8") for name in _PARTS[flavour]]
-    return _BETWEEN_PARTS.sub("", "\n\n".join(parts))
+    return _BETWEEN_PARTS.sub("", "\f".join(parts))
 
 
 def loader(mark: str, rates: Rates, timings: Timings) -> str:

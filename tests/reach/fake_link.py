@@ -11,6 +11,7 @@ from pathlib import Path
 
 from console.reach.link import Frame, ReachError, Reason
 from console.readings.link import LinkState, LinkStatus
+from console.readings.look import Look
 from console.readings.output import Outcome, Output
 
 
@@ -26,6 +27,7 @@ class FakeLink:
         self.ran: list[tuple[str, ...]] = []
         self.folders: list[Path] = []
         self.forwards_open = 0
+        self.looks: tuple[Look, ...] = ()
 
     @property
     def state(self) -> LinkState:
@@ -50,6 +52,9 @@ class FakeLink:
         out, err = await asyncio.wait_for(process.communicate(), limit)
         outcome = Outcome.DONE if process.returncode == 0 else Outcome.FAILED
         return Output(self.name, command, outcome, process.returncode, "", out.decode(), err.decode(), 0.0)
+
+    def look(self, looks: Sequence[Look]) -> None:
+        self.looks = tuple(looks)
 
     async def frames(self) -> AsyncIterator[Frame]:
         return
