@@ -20,7 +20,7 @@ from console.feed.records import LaneRecords
 from console.fleet.inventory import Lane
 from console.reach.docker_engine import DockerEngine
 from console.readings.boot import Boot, BootFailure, BootProgress
-from console.readings.boot_progress import progress, record
+from console.readings.boot_progress import LONGEST_S, progress, record
 from console.readings.boot_reader import NO_WORD, BootReader
 from console.readings.boot_words import BootWords
 from console.readings.containers import Container, Containers, serving_container
@@ -238,10 +238,11 @@ class BootFeed:
             return False
         if up and self._healthy and start.host != self._lane.head:
             return False
-        if age > YOUNG_S and (not up or self._healthy is not False):
+        if age > (LONGEST_S if up and self._healthy is False else YOUNG_S):
             start.words = f"{'up' if up else 'ended'} for {fmt.duration(age)}: the log of its start is not read back"
-            start.closed = not up or self._healthy is True
-        return not start.closed and not (age > YOUNG_S and self._healthy is None)
+            start.closed = not up or self._healthy is not None
+            return False
+        return True
 
     async def _end(self, start: RankStart) -> None:
         """The container has ended: take its last lines, then judge."""
@@ -271,8 +272,10 @@ class BootFeed:
         return time.time() + self._drift.get(host, 0.0)
 
     def _boots(self, start: RankStart) -> bool:
-        """It is on its way up: its container runs, and nothing has said that it is ready."""
-        return start.container.up and self._healthy is not True and not start.reader.ready
+        """It is on its way up: its container runs, not for too long, and nothing has said that it is ready."""
+        age = start.container.age(self._host_now(start.host))
+        limit = LONGEST_S if self._healthy is False else YOUNG_S
+        return age is not None and age <= limit and self._healthy is not True and not start.reader.ready
 
     def _up(self, start: RankStart) -> None:
         """The lane serves: say when it came up, and keep how long that took, once for each start."""

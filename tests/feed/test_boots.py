@@ -238,6 +238,15 @@ async def test_a_container_of_hours_that_never_answered_is_read() -> None:
     assert boot is not None and boot.now is P.WEIGHTS
 
 
+async def test_a_container_of_days_is_no_boot_though_it_does_not_answer() -> None:
+    lane = Lane()
+    lane.start(3 * 86400.0)
+    for ok in (None, False, False):
+        assert await lane.look(ok) is None
+        assert (lane.feed.progress(), lane.feed.phrase()) == (None, "")
+    assert lane.head.asked == []
+
+
 async def test_at_the_consoles_start_the_first_answer_is_awaited_for_a_moment() -> None:
     lane = Lane()
     lane.start(600.0)
