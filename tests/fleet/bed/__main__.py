@@ -6,19 +6,34 @@ import json
 import signal
 import sys
 from types import FrameType
+from typing import Any
 
 from bed import install, rootfs, session
 from bed.system import BedError
 
 
 def serve(count: int) -> None:
-    """Bring hosts up, print one JSON line that describes them, tear down when standard input ends or a signal comes."""
+    """Bring hosts up, print one JSON line that describes them, tear down when standard input ends or a signal comes.
+
+    A line `restart NAME` starts a host again that has ended itself, and is answered by one JSON line.
+    """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave)
     install.check_machine()
-    with session.bed(count) as description:
-        print(json.dumps(description), flush=True)
-        sys.stdin.buffer.read()
+    with session.bed(count) as running:
+        print(json.dumps(running.description), flush=True)
+        for request in sys.stdin:
+            print(json.dumps(_answer(running, request.split())), flush=True)
+
+
+def _answer(running: session.Running, request: list[str]) -> dict[str, Any]:
+    match request:
+        case ["restart", name] if name in {one.name for one in running.record.hosts}:
+            try:
+                return running.restart(name)
+            except BedError as error:
+                return {"error": str(error)}
+    return {"error": f"cannot do {' '.join(request)!r}"}
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

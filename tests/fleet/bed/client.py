@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import select
@@ -11,7 +12,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from bed.system import BedError, run
 
 BRING_UP_LIMIT = 420.0
 """Seconds for everything, the base built from Debian packages included."""
+RESTART_LIMIT = 120.0
+"""Seconds for one host to end and to come up again."""
 STANDING = ("sshd: ", "/lib/systemd/systemd --user", "(sd-pam)", "/usr/bin/dbus-daemon")
 """What an account with a user manager has anyway."""
 DROP_RULES = (["INPUT", "--in-interface", "eth0"], ["FORWARD", "--in-interface", "eth0"])
@@ -34,9 +37,12 @@ class BedHost:
     address: str
     python: str
     """`full`, or `minimal`: a python3 that cannot import json."""
-    init: int
-    """Pid, on this machine, of the host's PID 1."""
     description: dict[str, Any]
+
+    @property
+    def init(self) -> int:
+        """Pid, on this machine, of the host's PID 1; another one after a restart."""
+        return next(int(one["init"]) for one in self.description["hosts"] if one["name"] == self.name)
 
     @property
     def user(self) -> str:
@@ -72,6 +78,10 @@ class BedHost:
         enter = ["nsenter", f"--target={self.init}", "--mount", "--uts", "--ipc", "--net", "--pid", "--root", "--wd"]
         clean = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"]
         return run([*enter, *clean, *argv], check=check, limit=limit, stdin=stdin)
+
+    def in_pid_namespace(self, *argv: str) -> str:
+        """Standard output of a program of this machine run among the host's processes, as root. Raises BedError."""
+        return run(["nsenter", f"--target={self.init}", "--pid", *argv])
 
     def write(self, path: str, text: str) -> None:
         """Write a file inside the host, as root."""
@@ -130,6 +140,21 @@ class Bed:
 
     hosts: tuple[BedHost, ...]
     description: dict[str, Any]
+    ask: Callable[[str], str]
+    """Have the process that keeps the bed do something; its answer is one line of JSON."""
+
+    def restart(self, host: BedHost) -> None:
+        """Start a host again that has ended itself, as `systemctl reboot` does. Raises BedError."""
+        answer = json.loads(self.ask(f"restart {host.name}"))
+        if "error" in answer:
+            raise BedError(f"restart of {host.name}", answer["error"])
+        own = next(one for one in self.description["hosts"] if one["name"] == host.name)
+        own.update(answer)
+
+    @property
+    def gateway(self) -> str:
+        """This machine's own address on the hosts' network."""
+        return str(self.description["gateway"])
 
     @property
     def full(self) -> BedHost:
@@ -165,7 +190,7 @@ def running_bed(count: int) -> Iterator[Bed]:
             line = server.stdout.readline() if ready else b""
             if not line:
                 raise BedError("the bed did not come up", _text(log))
-            yield _described(json.loads(line))
+            yield _described(json.loads(line), functools.partial(_ask, server))
         finally:
             server.stdin.close()
             code = server.wait(120)
@@ -173,11 +198,21 @@ def running_bed(count: int) -> Iterator[Bed]:
             raise BedError("the bed was not torn down cleanly", _text(log))
 
 
+def _ask(server: subprocess.Popen[bytes], request: str) -> str:
+    assert server.stdin is not None and server.stdout is not None
+    server.stdin.write(f"{request}\n".encode())
+    server.stdin.flush()
+    ready, _, _ = select.select([server.stdout], [], [], RESTART_LIMIT)
+    if not ready:
+        raise BedError(request, f"no answer after {RESTART_LIMIT:.0f} s")
+    return os.fsdecode(server.stdout.readline())
+
+
 def _text(log: Any) -> str:
     log.seek(0)
     return os.fsdecode(log.read())[-4000:]
 
 
-def _described(raw: dict[str, Any]) -> Bed:
-    hosts = tuple(BedHost(one["name"], one["address"], one["python"], one["init"], raw) for one in raw["hosts"])
-    return Bed(hosts, raw)
+def _described(raw: dict[str, Any], ask: Callable[[str], str]) -> Bed:
+    hosts = tuple(BedHost(one["name"], one["address"], one["python"], raw) for one in raw["hosts"])
+    return Bed(hosts, raw, ask)

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from bed import cgroups, network
+from bed import cgroups, downloader, network
 from bed.record import HostRecord, Record
 from bed.rootfs import STRANGER, USER, Base
 from bed.system import BedError, Process, children, namespace_pids, run, wait_for
@@ -33,17 +33,31 @@ exec /sbin/init
 
 
 def start(record: Record, host: HostRecord, base: Base, key: Path) -> None:
-    """Start the host's PID 1; returns at once. The host is in the record, with its process, when this returns."""
+    """Make the host and start its PID 1; returns at once. It is in the record, with its process, when this returns."""
     home = record.host_folder(host)
     for part in ("upper", "work", "root", "docker"):
         (home / part).mkdir(parents=True, exist_ok=True)
     _write_identity(home / "upper", host, base, key)
     network.make_namespace(record, host)
+    _launch(record, host, base)
+
+
+def restart(record: Record, host: HostRecord, base: Base) -> None:
+    """Start PID 1 again once it has ended by itself: a reboot ends systemd-nspawn. Raises BedError."""
+    before = host.nspawn
+    assert before is not None
+    wait_for(lambda: not before.alive, f"{host.name}: end of the host", limit=60)
+    cgroups.remove(host.cgroup)
+    _launch(record, host, base)
+
+
+def _launch(record: Record, host: HostRecord, base: Base) -> None:
+    home = record.host_folder(host)
     groups = " ".join(str(folder) for folder in cgroups.make(host.cgroup))
     lower = f"{base.minimal}:{base.full}" if host.python == "minimal" else str(base.full)
     argv = ["sh", "-c", LAUNCH, "sh", groups, lower, str(home), *_nspawn(record, host, base)]
     environment = {**os.environ, "SYSTEMD_NSPAWN_API_VFS_WRITABLE": "network"}
-    with (home / "console.log").open("wb") as log:
+    with (home / "console.log").open("ab") as log:
         started = subprocess.Popen(
             argv, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
@@ -98,6 +112,8 @@ def _nspawn(record: Record, host: HostRecord, base: Base) -> list[str]:
         "--link-journal=no",
         f"--bind={home}/docker:/var/lib/docker",
         f"--bind-ro={base.images}:/srv/images",
+        f"--bind-ro={base.downloader}:{downloader.INSIDE}",
+        *(["--bind=/dev/fuse"] if Path("/dev/fuse").exists() else []),
         "--system-call-filter=add_key keyctl bpf",
         *init,
     ]

@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from bed import downloader
 from bed.system import BedError, locked, run
 
 STATE = Path(os.environ.get("LANESWAP_BED_STATE", "/var/tmp/laneswap-bed"))
@@ -25,11 +26,13 @@ PACKAGES = (
     "docker.io",
     "iproute2",
     "iptables",
+    "libfaketime",
     "libpam-systemd",
     "openssh-server",
     "procps",
     "python3",
     "busybox-static",
+    "sshfs",
     "sudo",
     "systemd",
     "systemd-sysv",
@@ -92,14 +95,20 @@ class Base:
         return self.folder / "minimal"
 
     @property
+    def downloader(self) -> Path:
+        """The `hf` command and its libraries."""
+        return self.folder / "hf"
+
+    @property
     def images(self) -> Path:
         """Container images as tar files for `docker import`."""
         return self.folder / "images"
 
 
 def content_hash() -> str:
-    """Twelve hex digits over everything that decides what the base holds: this file."""
-    return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]
+    """Twelve hex digits over everything that decides what the base holds: this file and the downloader's."""
+    files = (Path(__file__), Path(downloader.__file__))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
 def ensure() -> Base:
@@ -134,6 +143,8 @@ def _build(base: Base) -> None:
     _make_minimal(half)
     _pack_engine(half)
     _pack_busybox(half)
+    half.downloader.mkdir()
+    downloader.fetch(half.downloader)
     half.folder.rename(base.folder)
 
 

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,26 @@ def sweep() -> None:
                 tear_down(old)
 
 
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A bed that is up."""
+
+    record: Record
+    base: rootfs.Base
+    description: dict[str, Any]
+    """What the tests are told of it."""
+
+    def restart(self, name: str) -> dict[str, Any]:
+        """Start a host again that has ended itself; what is new of it. Raises BedError."""
+        one = next(one for one in self.record.hosts if one.name == name)
+        host.restart(self.record, one, self.base)
+        self.record.save()
+        return _answering(self.record, one, self.description)
+
+
 @contextlib.contextmanager
-def bed(count: int) -> Iterator[dict[str, Any]]:
-    """Bring up `count` hosts, yield their description, tear down on the way out. Raises BedError."""
+def bed(count: int) -> Iterator[Running]:
+    """Bring up `count` hosts, yield them, tear down on the way out. Raises BedError."""
     sweep()
     base = rootfs.ensure()
     with locked(rootfs.STATE / "runs.lock"):
@@ -41,7 +59,7 @@ def bed(count: int) -> Iterator[dict[str, Any]]:
         current.save()
         network.make_bridge(current)
     try:
-        yield _bring_up(current, base)
+        yield Running(current, base, _bring_up(current, base))
     finally:
         with _no_interruption():
             tear_down(current)
@@ -77,6 +95,7 @@ def _bring_up(current: Record, base: rootfs.Base) -> dict[str, Any]:
         "stranger": rootfs.STRANGER,
         "images": IMAGES,
         "forwarding_before": forwarding,
+        "gateway": f"{current.subnet}.254",
     }
     with ThreadPoolExecutor(len(current.hosts)) as pool:
         ready = pool.map(lambda one: _ready(current, one, description), current.hosts)
@@ -93,13 +112,20 @@ def _ssh_config_entry(one: HostRecord, key: Path, known_hosts: Path) -> str:
 
 def _ready(current: Record, one: HostRecord, description: dict[str, Any]) -> dict[str, Any]:
     """Wait until ssh and Docker answer, and load the images. Raises BedError with the end of the host's console."""
+    answering = _answering(current, one, description)
+    ssh = ssh_command(description, one.address)
+    for name, tag in IMAGES.items():
+        run([*ssh, f"docker import --change 'ENV PATH=/usr/bin:/bin' /srv/images/{name}.tar {tag}"], limit=120)
+    return answering
+
+
+def _answering(current: Record, one: HostRecord, description: dict[str, Any]) -> dict[str, Any]:
+    """Wait until ssh and Docker answer. Raises BedError with the end of the host's console."""
     try:
         init = host.init_pid(one)
         ssh = ssh_command(description, one.address)
         wait_for(lambda: run([*ssh, "echo", "up"], check=False).endswith("up\n"), f"{one.name}: ssh")
         wait_for(lambda: run([*ssh, "docker version"], check=False).count("Version:") > 1, f"{one.name}: Docker")
-        for name, tag in IMAGES.items():
-            run([*ssh, f"docker import --change 'ENV PATH=/usr/bin:/bin' /srv/images/{name}.tar {tag}"], limit=120)
     except BedError as error:
         console = (current.host_folder(one) / "console.log").read_text(errors="replace")
         raise BedError(one.name, f"{error}\n{console[-3000:]}") from error
