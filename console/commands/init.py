@@ -24,7 +24,7 @@ def init(
     ] = "",
     host: Annotated[
         list[str] | None,
-        Parameter(consume_multiple=True, negative="", help="Without a file: targets of ssh in rank order, head first."),
+        Parameter(consume_multiple=(1, 4096), negative="", help="Without a file: targets of ssh, head first."),
     ] = None,
     url: Annotated[
         str, Parameter(help="Without a file: the endpoint, as seen from the head.")

@@ -233,7 +233,7 @@ def _hosts(found: Found, hosts: Sequence[str], users: Sequence[str], where: str)
     for number, host in enumerate(hosts):
         user = users[number] if number < len(users) else ""
         target = f"{user}@{host}" if user and "@" not in host else host
-        if any(mark.isspace() for mark in target) or target.startswith("-"):
+        if any(mark.isspace() for mark in target) or "-" in (target[:1], host[:1]) or not host:
             found.open.append(f"hosts: {line(target, 80)!r} is no target for ssh; left out")
             continue
         names.append(_host_name(host, number, names))
