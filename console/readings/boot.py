@@ -120,11 +120,12 @@ class BootProgress:
     usual: tuple[float, float] | None
     """Shortest and longest of the earlier boots, seconds; None without any."""
     median: float | None
+    """Of the earlier boots, seconds; without any the recipe's usual."""
     phase: PhaseName | None
     phase_elapsed: float | None
     phase_usual: float | None
     left: float | None
-    """Seconds to go by the earlier boots; None without any, or once it is late."""
+    """Seconds to go by the earlier boots, else by the recipe's usual; None without either, when late or failed."""
     late: bool
     """Longer than one and a half times the longest earlier boot (or than the recipe's usual)."""
     earlier: Sequence[BootRecord] = ()

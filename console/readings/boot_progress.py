@@ -35,6 +35,7 @@ def progress(
     usual = median(totals) if totals else usual_boot_s
     limit = max(totals) if totals else usual_boot_s
     late = limit is not None and elapsed > LATE * limit
+    failed = boot is not None and boot.failure is not None
     return BootProgress(
         elapsed=elapsed,
         usual=(min(totals), max(totals)) if totals else None,
@@ -42,7 +43,7 @@ def progress(
         phase=phase,
         phase_elapsed=in_phase,
         phase_usual=median(usual_phase) if usual_phase else None,
-        left=None if late else _left(others, phase, turn, in_phase, elapsed, usual),
+        left=None if late or failed else _left(others, phase, turn, in_phase, elapsed, usual),
         late=late,
         earlier=tuple(others),
     )

@@ -9,7 +9,7 @@ from boot_logs import SGLANG_BEGAN, SGLANG_LOG, fed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.readings.boot import Boot, BootRecord, Phase, PhaseName
+from console.readings.boot import Boot, BootFailure, BootRecord, Phase, PhaseName
 from console.readings.boot_progress import COMPARED, progress, record
 from console.readings.boot_reader import read_boot
 
@@ -51,6 +51,11 @@ def test_a_phase_that_takes_longer_than_ever_leaves_what_follows() -> None:
     assert (found.left, found.late) == (55.0, False)
     late = progress(boot, started=10_000.0, now=11_006.0, earlier=ALL)
     assert (late.left, late.late) == (None, True)
+
+
+def test_a_boot_that_will_not_come_up_has_no_rest() -> None:
+    boot = replace(running((P.WEIGHTS, 10_030.0)), failure=BootFailure("out of GPU memory", "", False))
+    assert progress(boot, started=10_000.0, now=10_050.0, earlier=ALL).left is None
 
 
 def test_the_first_phase_begins_with_the_container() -> None:
