@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from console.feed.asleep import Asleep
+from console.feed.changes import container_event
 from console.feed.history import History
 from console.feed.kept import Kept
 from console.feed.supervise import forever
@@ -39,6 +40,8 @@ CLOCK_SKEW = 0.001
 """Seconds a second by which two monotonic clocks may part; NTP slews by half of it."""
 LINK_CHECK_S = 0.2
 """Seconds between two looks at a link that is not up."""
+EVENTS_HEARD = 256
+"""Docker events that are kept to say why a container ended."""
 EVENT_PAUSE = 0.05
 """Seconds to let a burst of container events arrive before one re-read answers them all."""
 
@@ -64,7 +67,7 @@ class HostFeed:
         self._wanted: dict[str, tuple[Look, ...]] = {}
         self._looked: dict[str, Kept[str]] = {}
         self.looks_heard = 0
-        """Answers to looks so far."""
+        """Answers to looks so far that said something new."""
         self._history: History[MemoryPoint] = History(HISTORY_POINTS)
         self._view: HostView | None = None
         self._asleep = Asleep()
@@ -73,6 +76,9 @@ class HostFeed:
         self._newest_mono, self._newest_received, self._shortest_way = 0.0, 0.0, math.inf
         self._offsets: deque[float] = deque(maxlen=DRIFT_FRAMES)
         self._changed = asyncio.Event()
+        self._heard: deque[ContainerEvent] = deque(maxlen=EVENTS_HEARD)
+        self.told_ends: deque[tuple[str, float]] = deque(maxlen=EVENTS_HEARD)
+        """Containers whose end Docker's events told: id, and Unix time by the host's clock."""
         self._page_size = 4096
         self._link_word = LinkStatus.CONNECTING
         self.docker = DockerEngine(link, host.docker, self._on_docker_event) if host.docker else None
@@ -250,15 +256,16 @@ class HostFeed:
         self._page_size = facts.page_size or self._page_size
 
     def _take_look(self, frame: Frame) -> None:
-        self.looks_heard += 1
         for key, text in frame.texts.items():
             kept = self._looked.get(key)
             if kept is not None:
+                self.looks_heard += kept.value is not text or bool(kept.error)
                 kept.put(text, frame.received)
 
     def _take_error(self, frame: Frame) -> None:
         why = line(frame.error)
         if frame.source == "look":  # one child looks at everything: while it hangs, nothing there is known
+            self.looks_heard += 1
             for kept in self._looked.values():
                 kept.fail(why)
             return
@@ -285,13 +292,11 @@ class HostFeed:
 
     def _on_docker_event(self, event: ContainerEvent) -> None:
         self._changed.set()
-        if event.action == "die":
-            text, severity = f"container {event.name} died, exit {event.exit_code}", Severity.LOOK
-        elif event.action == "oom":
-            text, severity = f"container {event.name} ran out of memory", Severity.LOOK
-        elif event.action == "health_status":
-            text, severity = f"container {event.name}: Docker says {event.health}", Severity.NORMAL
-        else:
-            text, severity = f"container {event.name} {event.action}", Severity.NORMAL
+        containers = self._containers.value
+        known = next((item for item in containers.items if item.id == event.id), None) if containers else None
+        told = container_event(event, self._heard, known)
+        self._heard.append(event)
+        if event.action in ("die", "destroy"):
+            self.told_ends.append((event.id, event.time))
         # told by the host's clock, kept by ours
-        self._note(self.name, text, severity, event.time - (self.drift() or 0.0) if event.time else None)
+        self._note(self.name, told.text, told.severity, told.wall - (self.drift() or 0.0) if told.wall else None)

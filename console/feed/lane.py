@@ -17,7 +17,7 @@ from console.feed.front import FrontFeed
 from console.feed.host import HostFeed, Note
 from console.feed.kept import Kept
 from console.feed.lane_history import LaneHistory
-from console.feed.rankfacts import compare
+from console.feed.rankfacts import RankDrift
 from console.feed.ranks import Ranks
 from console.feed.records import LaneRecords
 from console.feed.supervise import forever
@@ -86,6 +86,7 @@ class LaneFeed:
         self._head = hosts[lane.head]
         self._ranks = Ranks(lane, hosts)
         self._survey = LaneSurvey(name, lane, recipe, hosts)
+        self._drift = RankDrift()
         link = None if lane.via == "direct" else self._head.link
         self._http = EngineHttp(lane.url, link)
         self._front = FrontFeed(lane.front, link) if lane.front else None
@@ -304,7 +305,7 @@ class LaneFeed:
             rows=surveyed.rows,
             next_rows=surveyed.next_rows,
             watchdog=surveyed.watchdog,
-            drift=compare(ranks, views, surveyed, now),
+            drift=self._drift.of(ranks, views, surveyed, now),
             front=None if self._front is None else self._front.reading(down),
             unfilled=surveyed.unfilled,
         )

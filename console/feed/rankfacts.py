@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from console.feed.ranks import ON_HOST
-from console.feed.survey import Surveyed
+from console.feed.surveyed import Surveyed
 from console.readings.drift import Drift, RankFacts, compare_ranks
 from console.readings.gpu import Gpu
 from console.readings.hubcache import HubRepo
@@ -14,15 +14,26 @@ from console.readings.rows import RowCopy
 from console.snapshot import HostView, RankView
 
 
-def compare(ranks: Sequence[RankView], hosts: Mapping[str, HostView], surveyed: Surveyed, now: float) -> Drift | None:
-    """What differs between the ranks at monotonic time `now`; None for a lane of one."""
-    if len(ranks) < 2:
-        return None
-    repos = dict(surveyed.repos)
-    copies = None if surveyed.rows is None else surveyed.rows.current(now)
-    rows = {copy.host: copy for copy in copies.copies} if copies is not None else {}
-    facts = [_facts(rank, hosts[rank.host], repos, rows, surveyed, now) for rank in ranks]
-    return compare_ranks(facts)
+class RankDrift:
+    """Compares the ranks of one lane; not again while nothing of what is compared has changed."""
+
+    def __init__(self) -> None:
+        self._facts: list[RankFacts] = []
+        self._drift = Drift(())
+
+    def of(
+        self, ranks: Sequence[RankView], hosts: Mapping[str, HostView], surveyed: Surveyed, now: float
+    ) -> Drift | None:
+        """What differs between the ranks at monotonic time `now`; None for a lane of one."""
+        if len(ranks) < 2:
+            return None
+        repos = dict(surveyed.repos)
+        copies = None if surveyed.rows is None else surveyed.rows.current(now)
+        rows = {copy.host: copy for copy in copies.copies} if copies is not None else {}
+        facts = [_facts(rank, hosts[rank.host], repos, rows, surveyed, now) for rank in ranks]
+        if facts != self._facts:
+            self._facts, self._drift = facts, compare_ranks(facts)
+        return self._drift
 
 
 def _facts(
@@ -41,7 +52,7 @@ def _facts(
         container=rank.container,
         driver=gpu.driver if gpu is not None else "",
         kernel=known.kernel if known is not None else "",
-        clock=host.drift,
+        clock=None if host.drift is None else round(host.drift, 1),  # as finely as it is told
         snapshot=repo.snapshot(rank.revision) if repo is not None and not repo.problem and rank.revision else None,
         snapshot_problem=_problem(repos.get(rank.host), repo, rank),
         rows=rows.get(rank.host),

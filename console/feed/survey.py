@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from posixpath import dirname
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from console.feed.host import HostFeed
 from console.feed.hub import HubFeed
+from console.feed.same import Same
+from console.feed.surveyed import Parsed, Surveyed, meaning, oldest
 from console.fleet.inventory import Lane
 from console.fleet.looks import looks
-from console.fleet.places import Places, RankPlace, places
+from console.fleet.places import Places, RankPlace, WatchdogPlace, places
 from console.fleet.recipe import Recipe
+from console.fleet.recipe_watchdog import WatchdogRecipe
 from console.fleet.sitefile import Site, read_site
 from console.readings.competing import competitors
 from console.readings.containers import Container
@@ -30,71 +34,12 @@ from console.readings.rows import RowCopies, RowCopy, RowSample, rank_share, rea
 from console.readings.units import Units, parse_units
 from console.readings.watchdog import Watchdog, read_watchdog
 
-T = TypeVar("T")
-
 DOWNLOAD_SAMPLES = 150
 """Samples of the repository kept for rate and stall: over ten minutes."""
 ROW_SAMPLES = 30
+JUDGE_EVERY_S = 5.0
+"""Seconds between two judgements of a download or a watchdog of which nothing new was read: only times passed."""
 WATCHDOG_FILES = ("log", "lock", "pause", "gaveup")
-
-
-@dataclass(frozen=True, slots=True)
-class Surveyed:
-    """What is known of one lane at one moment; the fields are those of `LaneView`."""
-
-    site: Reading[Site] | None = None
-    repos: tuple[tuple[str, Reading[HubRepo]], ...] = ()
-    download: Reading[Download] | None = None
-    rows: Reading[RowCopies] | None = None
-    next_rows: Reading[RowCopies] | None = None
-    watchdog: Reading[Watchdog] | None = None
-    unfilled: tuple[str, ...] = ()
-
-
-class Parsed(Generic[T]):
-    """A parser by the key of what it reads; it is not run again while the text is the same object."""
-
-    def __init__(self, parse: Callable[[str], T]) -> None:
-        self._parse = parse
-        self._kept: dict[object, tuple[str, T]] = {}
-
-    def of(self, key: object, reading: Reading[str] | None) -> T | None:
-        """What the newest text says; None where there is none."""
-        if reading is None or reading.value is None:
-            return None
-        kept = self._kept.get(key)
-        if kept is None or kept[0] is not reading.value:
-            kept = self._kept[key] = (reading.value, self._parse(reading.value))
-        return kept[1]
-
-
-def meaning(reading: Reading[Any], value: T | None, error: str = "") -> Reading[T]:
-    """The same times and troubles as of the raw text, with what it was found to mean."""
-    return Reading(
-        source=reading.source,
-        interval=reading.interval,
-        value=value,
-        taken_mono=reading.taken_mono,
-        taken_wall=reading.taken_wall,
-        error=reading.error or error,
-        down_since=reading.down_since,
-    )
-
-
-def oldest(source: str, parts: Iterable[Reading[Any] | None], value: T | None) -> Reading[T]:
-    """A reading made of several: as old as its oldest part, in trouble where one of them is."""
-    every = [part for part in parts if part is not None]
-    known = [part for part in every if part.taken_mono is not None]
-    first = min(known, key=lambda part: part.taken_mono or 0.0, default=None)
-    return Reading(
-        source=source,
-        interval=max((part.interval for part in every), default=1.0),
-        value=value,
-        taken_mono=first.taken_mono if first else None,
-        taken_wall=first.taken_wall if first else None,
-        error=next((part.error for part in every if part.error), ""),
-        down_since=next((part.down_since for part in every if part.down_since is not None), None),
-    )
 
 
 class LaneSurvey:
@@ -111,6 +56,11 @@ class LaneSurvey:
         self._processes = Parsed(parse_processes)
         self._samples: deque[DownloadSample] = deque(maxlen=DOWNLOAD_SAMPLES)
         self._row_samples: dict[tuple[str, str], deque[RowSample]] = {}
+        self._copies: defaultdict[tuple[str, str], Same[RowCopy]] = defaultdict(Same)
+        self._rows: defaultdict[str, Same[RowCopies]] = defaultdict(Same)
+        self._download: Same[Download] = Same()
+        self._watchdog: Same[Watchdog] = Same()
+        self._asked: set[str] = set()
         self._pids: tuple[int, ...] = ()
         self._places: Places = places(name, lane, recipe, None)
         self._hub: HubFeed | None = None
@@ -146,8 +96,9 @@ class LaneSurvey:
 
     def _ask(self) -> None:
         wanted = looks(self._name, self._places, self._pids)
-        for host, feed in self._hosts.items():
-            feed.look(self._name, wanted.get(host, ()))
+        self._asked |= wanted.keys() & self._hosts.keys()
+        for host in self._asked:
+            self._hosts[host].look(self._name, wanted.get(host, ()))
 
     def _looked(self, host: str, what: str) -> Reading[str] | None:
         feed = self._hosts.get(host)
@@ -228,16 +179,22 @@ class LaneSurvey:
             self._sample(repo.taken_mono, repo.value, processes, units, received, place.host)
         if not self._samples:
             return oldest(f"{place.host}:{place.repo}", [repo], None)
-        value = read_download(
-            tuple(self._samples),
-            host=place.host,
-            revision=place.revision,
-            expected=self._hub.expected if self._hub is not None else None,
-            serving=tuple(dict.fromkeys(serving.values())),
-            unit=place.unit,
-            upstream=self._hub.upstream if self._hub is not None else "",
-            now=max(now, self._samples[-1].at),
-            model=place.model,
+        expected, upstream = (None, "") if self._hub is None else (self._hub.expected, self._hub.upstream)
+        served = tuple(dict.fromkeys(serving.values()))
+        basis = (place, self._samples[-1], expected, upstream, *served, int(now / JUDGE_EVERY_S))
+        value = self._download.of(
+            basis,
+            lambda: read_download(
+                tuple(self._samples),
+                host=place.host,
+                revision=place.revision,
+                expected=expected,
+                serving=served,
+                unit=place.unit,
+                upstream=upstream,
+                now=max(now, self._samples[-1].at),
+                model=place.model,
+            ),
         )
         if self._hub is not None and value.revision:
             self._hub.want(value.revision)
@@ -269,23 +226,41 @@ class LaneSurvey:
             reading, copy = self._copy(rank, what, revision, now)
             copies.append(copy)
             parts += [reading] if _folder(rank, what) else []
-        value = read_rows(
-            copies,
-            revision=revision,
-            holder_rows=self._places.holder_rows,
-            table_rows=self._places.table_rows,
-            tp=self._places.tp or None,
-            for_next=what == "next",
+        value = self._rows[what].of(
+            (self._places, revision, *copies),
+            lambda: read_rows(
+                copies,
+                revision=revision,
+                holder_rows=self._places.holder_rows,
+                table_rows=self._places.table_rows,
+                tp=self._places.tp or None,
+                for_next=what == "next",
+            ),
         )
         return oldest(f"{self._name}:row copies", _readable(parts), value)
 
     def _copy(self, rank: RankPlace, what: str, revision: str, now: float) -> tuple[Reading[str] | None, RowCopy]:
-        host = rank.host
-        reading = self._looked(host, what)
-        listing = self._listings.of((host, what), reading)
-        manifest = self._answers.of((host, what), self._looked(host, f"{what}.manifest"))
-        samples = self._row_samples.setdefault((host, what), deque(maxlen=ROW_SAMPLES))
+        key = rank.host, what
+        reading, beside = self._looked(*key), self._looked(rank.host, "rows")
+        manifest = self._answers.of(key, self._looked(rank.host, f"{what}.manifest"))
         current = reading is not None and reading.current(now) is not None
+        basis = (self._places, rank.rank, revision, reading, beside, manifest, current)
+        judge = partial(self._judged_copy, rank, what, reading, manifest, revision=revision, now=now, current=current)
+        return reading, self._copies[key].of(basis, judge)
+
+    def _judged_copy(
+        self,
+        rank: RankPlace,
+        what: str,
+        reading: Reading[str] | None,
+        manifest: Answer | None,
+        *,
+        revision: str,
+        now: float,
+        current: bool,
+    ) -> RowCopy:
+        listing = self._listings.of((rank.host, what), reading)
+        samples = self._row_samples.setdefault((rank.host, what), deque(maxlen=ROW_SAMPLES))
         if listing is not None and reading is not None and reading.taken_mono is not None:
             text = manifest.body if manifest is not None and manifest.status is Status.OK else None
             mtime = _number(manifest.values.get("mtime", "")) if manifest is not None else None
@@ -295,9 +270,9 @@ class LaneSurvey:
             else:
                 samples.append(sample)
         room, old_copy = self._beside(rank) if what == "next" else (None, None)
-        copy = read_copy(
+        return read_copy(
             rank.rank,
-            host,
+            rank.host,
             _folder(rank, what),
             tuple(samples) if current or rank.reads_shards else (),
             revision=revision,
@@ -309,7 +284,6 @@ class LaneSurvey:
             old_copy=old_copy,
             shards=self._places.rows_shards,
         )
-        return reading, copy
 
     def _beside(self, rank: RankPlace) -> tuple[int | None, int | None]:
         """Bytes free beside the copy in use, and those that deleting it would free; None for a copy elsewhere."""
@@ -337,40 +311,53 @@ class LaneSurvey:
         source = f"{place.host}:{place.unit or place.log}"
         if any(part is not None and part.taken_mono is None for part in parts):
             return oldest(source, [part for part in parts if part is not None and part.taken_mono is None], None)
-        wall = feed.host_wall(now)
         answers = {name: self._answers.of(name, reading) for name, reading in files.items()}
-        units = self._units.of("watchdog", units_read)
-        value = read_watchdog(
-            recipe.spec(place),
-            log=answers["log"],
-            lock=answers["lock"],
-            pause=answers["pause"],
-            gaveup=answers["gaveup"],
-            processes=self._processes.of("watchdog", seen),
-            units=units,
-            now=wall,
-            booted=feed.booted,
+        units, running = self._units.of("watchdog", units_read), self._processes.of("watchdog", seen)
+        started = None if feed.booted is None else round(feed.booted)
+        told = (*answers.values(), units, running, started, *containers, *containers.values())
+        value = self._watchdog.of(
+            (place, *told, int(now / JUDGE_EVERY_S)),
+            lambda: self._judged_watchdog(place, recipe, answers, running, units, containers, now),
         )
-        value = replace(value, competing=self._competing(containers, units, wall))
         pids = () if value.pid is None else (value.pid,)
         if pids != self._pids:
             self._pids = pids
             self._ask()
         return oldest(source, parts, value)
 
-    def _competing(
-        self, containers: Mapping[str, Sequence[Container]], units: Units | None, wall: float
-    ) -> tuple[str, ...]:
-        place, recipe = self._places.watchdog, self._recipe.watchdog
-        return competitors(
+    def _judged_watchdog(
+        self,
+        place: WatchdogPlace,
+        recipe: WatchdogRecipe,
+        answers: Mapping[str, Answer | None],
+        processes: tuple[Process, ...] | None,
+        units: Units | None,
+        containers: Mapping[str, Sequence[Container]],
+        now: float,
+    ) -> Watchdog:
+        feed = self._hosts[place.host]
+        wall = feed.host_wall(now)
+        found = read_watchdog(
+            recipe.spec(place),
+            log=answers["log"],
+            lock=answers["lock"],
+            pause=answers["pause"],
+            gaveup=answers["gaveup"],
+            processes=processes,
+            units=units,
+            now=wall,
+            booted=feed.booted,
+        )
+        others = competitors(
             containers,
             port=self._lane.port,
             glob=self._lane.containers,
             units=units,
-            foreign=place.foreign if place else (),
-            guards=recipe.guards if recipe else (),
+            foreign=place.foreign,
+            guards=recipe.guards,
             now=wall,
         )
+        return replace(found, competing=others)
 
 
 def _folder(rank: RankPlace, what: str) -> str:

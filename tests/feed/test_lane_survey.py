@@ -12,7 +12,8 @@ import pytest
 
 from console.feed.host import HostFeed
 from console.feed.kept import Kept
-from console.feed.survey import LaneSurvey, Surveyed
+from console.feed.survey import LaneSurvey
+from console.feed.surveyed import Surveyed
 from console.fleet.inventory import build
 from console.fleet.recipe import apply_recipes, lane_recipes
 from console.readings.download import DownloadState
