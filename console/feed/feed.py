@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from bisect import insort
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from console.alarms import Alarm, alarms
 from console.feed.asleep import Asleep
 from console.feed.follow import LogFeed
 from console.feed.host import HostFeed
 from console.feed.lane import LaneFeed
 from console.feed.records import LaneRecords, record_file
+from console.feed.story import Story
 from console.feed.supervise import forever
 from console.fleet.inventory import Fleet
 from console.fleet.recipe import lane_recipes
@@ -49,7 +49,7 @@ class Feed:
         self._events_view: tuple[Event, ...] | None = ()
         self._sequence = 0
         self._tasks: list[asyncio.Task[None]] = []
-        self._raised: dict[str, Alarm] = {}
+        self._story = Story()
         self._hosts = {
             name: HostFeed(
                 name,
@@ -145,17 +145,6 @@ class Feed:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(WATCH_EVERY_S)
-            present = {alarm.key: alarm for alarm in alarms(self.snapshot())}
-            for key, alarm in present.items():
-                if key not in self._raised and not key.startswith(("state:", "link:")):
-                    self.note(alarm.subject, alarm.text, alarm.severity)
-            for key, alarm in self._raised.items():
-                if key not in present and not key.startswith(("state:", "link:")):
-                    word = "out of sight" if self._hidden(alarm.subject, present) else "cleared"
-                    self.note(alarm.subject, f"{word}: {alarm.text}", Severity.NORMAL)
-            self._raised = present
-
-    def _hidden(self, subject: str, present: Collection[str]) -> bool:
-        """Whether a host behind an alarm is away: then nobody knows whether its cause is gone."""
-        lane = self._fleet.lanes.get(subject)
-        return any(f"link:{host}" in present for host in (subject, *(lane.rank_hosts if lane else ())))
+            told = {name: host.told_ends for name, host in self._hosts.items()}
+            for event in self._story.take(self.snapshot(), told):
+                self.note(event.subject, event.text, event.severity, event.wall)

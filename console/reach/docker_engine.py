@@ -36,7 +36,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +47,7 @@ from console.reach.docker_log import Lines, api_time
 from console.reach.docker_scan import LogScan, Take
 from console.reach.docker_threads import DockerSilent, DockerUnreadable, NoSuchContainer, Threads
 from console.reach.link import Link, ReachError
-from console.readings.container_rows import freshness, parse_list_row
+from console.readings.container_rows import freshness, parse_list_row, tag_moved
 from console.readings.containers import Container, Containers, ContainersUnreadable, parse_inspect, with_exit
 from console.readings.docker_errors import DockerProblem
 from console.readings.exits import ContainerEvent, parse_event
@@ -336,6 +336,8 @@ def _collect(
             except ContainersUnreadable:
                 found.append((brief, None))
                 continue
+        if (moved := tag_moved(brief, entry.container)) is not entry.container.tag_moved:
+            entry = replace(entry, container=replace(entry.container, tag_moved=moved))
         found.append((entry.container, entry))
     return found, len(rows)
 

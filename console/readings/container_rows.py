@@ -100,6 +100,15 @@ def _seconds(value: object) -> float | None:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**40 else None
 
 
+def tag_moved(row: Container, inspected: Container) -> bool:
+    """Whether the name that a container was started from means another image now, or none.
+
+    Docker lists the bare image id in place of such a name (moby, daemon/list.go).
+    """
+    bare, ident = row.image.removeprefix("sha256:"), inspected.image_id.removeprefix("sha256:")
+    return row.image != inspected.image and len(bare) >= 12 and ident.startswith(bare)
+
+
 def freshness(raw: Mapping[str, Any]) -> tuple[str, ...]:
     """What of a row changes when the container does: its state without the ages that `Status` counts up."""
     status = str(raw.get("Status") or "")[:200]

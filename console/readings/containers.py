@@ -88,6 +88,8 @@ class Container:
     """True: it ended and nobody had asked for that; False: somebody had; None: not on record, or it is up."""
     env: tuple[tuple[str, str], ...] = ()
     """Its environment as safe pairs, in the order of its configuration; values of secrets are `***`."""
+    tag_moved: bool = False
+    """The name that it was started from means another image now, or none: the next start takes that one."""
 
     @property
     def up(self) -> bool:
