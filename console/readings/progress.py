@@ -282,7 +282,7 @@ def old_process(scrapes: Sequence[Scrape], started: float | None) -> bool:
     if not earlier or later is None or later < earlier:
         return False
     across = [before[-1], *(item for item in run if item.at >= started)]
-    if any(new_process(one.index, other.index) for one, other in pairwise(across)):
+    if any(new_process(one, other) for one, other in pairwise(across)):
         return False
     counters = (GENERATION[run[-1].engine], PROMPT[run[-1].engine], (REALTIME,), STEPS[run[-1].engine])
     moved = [increase(across, names) for names in counters]

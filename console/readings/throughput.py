@@ -12,7 +12,7 @@ from console.readings.histogram import percentiles
 from console.readings.kv import NO_POOL, kv_pool
 from console.readings.kv import KvPool as KvPool
 from console.readings.quality import Basis
-from console.readings.rates import QUIET_S, Increase, increase, new_process, window
+from console.readings.rates import QUIET_S, Increase, forget, increase, new_process, window
 from console.readings.scrape import Scrape as Scrape
 from console.readings.scrape import ScrapeVerdict as ScrapeVerdict
 from console.readings.scrape import read_scrape as read_scrape
@@ -95,7 +95,9 @@ def throughput(scrapes: Sequence[Scrape]) -> Throughput:
     if not run:
         detail = f"{scrapes[-1].verdict}: {scrapes[-1].detail}" if scrapes else "no scrape yet"
         return _nothing(detail)
-    return _Window(run).read()
+    found = _Window(run)
+    forget(found.all[: -len(found.recent)])
+    return found.read()
 
 
 def same_engine(scrapes: Sequence[Scrape]) -> list[Scrape]:
@@ -312,7 +314,7 @@ class _Window:
 
     def _new_process(self) -> bool:
         pairs = pairwise(self.recent)
-        return any(new_process(before.index, after.index) or _pool_changed(before, after) for before, after in pairs)
+        return any(new_process(before, after) or _pool_changed(before, after) for before, after in pairs)
 
     def _missing(self, name: str) -> None:
         if name not in self.index:
