@@ -8,6 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+from pydantic.fields import FieldInfo
+
 ROOT = Path(__file__).parents[1]
 PAGES = {path.name: path for path in [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CHANGELOG.md"]}
 _CODE = re.compile(r"`([^`\n]+)`")
@@ -87,3 +89,17 @@ def beside(folder: str, name: str) -> ModuleType:
     """A module of another test folder."""
     sys.path.insert(0, str(ROOT / "tests" / folder))
     return import_module(name)
+
+
+def default_of(field: FieldInfo) -> str:
+    """A default as TOML writes it; '' where it is none, computed or empty."""
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, str):
+        return f'`"{value}"`'
+    return f"`{list(value)}`" if isinstance(value, tuple) else f"`{value}`"

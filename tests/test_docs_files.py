@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from manual import beside, code, fenced, first_cells, names, page, rows, section
+from manual import beside, code, default_of, fenced, first_cells, names, page, rows, section
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
 from console import cli, headless
 from console.document import document
-from console.fleet import inventory, recipe
 from console.inspection.kinds import KINDS
 from console.readings.containers import Container, Containers, ContainerState, Mount
 from console.readings.facts import HostFacts
@@ -34,21 +31,7 @@ pictures = beside("widgets", "pictures")
 cases = beside("cases", "case_table")
 
 
-# --- fleet.md and rehearse.md ----------------------------------------------------------------------------------------
-
-
-def default_of(field: FieldInfo) -> str:
-    """A default as TOML writes it; '' where it is none, computed or empty."""
-    if field.is_required():
-        return "required"
-    value = field.get_default(call_default_factory=True)
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return f"`{str(value).lower()}`"
-    if isinstance(value, str):
-        return f'`"{value}"`'
-    return f"`{list(value)}`" if isinstance(value, tuple) else f"`{value}`"
+# --- rehearse.md ----------------------------------------------------------------------------------------
 
 
 def model_rows(heading: str, model: type[BaseModel], *own: str) -> dict[str, str]:
@@ -110,55 +93,24 @@ def test_the_example_of_a_scenario_is_accepted(tmp_path: Path) -> None:
     assert stories.load_scenario(tmp_path / "mine.toml").faults
 
 
-@pytest.mark.parametrize(
-    ("heading", "model"),
-    [
-        ("Top level", inventory.Fleet),
-        ("[rates]", inventory.Rates),
-        ("[hosts]", inventory.Host),
-        ("[lanes.NAME]", inventory.Lane),
-    ],
-)
-def test_every_key_of_the_fleet_file_has_its_row_and_default(heading: str, model: type[BaseModel]) -> None:
-    table = {
-        key: row for row in rows(section("fleet.md", heading)) for key in re.findall(r"\w+", " ".join(code(row[0])))
-    }
-    known = {key for key in model.model_fields if key != "rehearsal"}
-    assert known <= set(table)
-    assert set(table) - known <= {"lanes", "NAME"}
-    for key in known:
-        default = default_of(model.model_fields[key]).strip('`"')
-        if model.model_fields[key].is_required() or default not in ("none", "", "[]", "{}", "()"):
-            said = " ".join(table[key][1:])
-            assert default.removesuffix(".0") in said or key in ("rates", "hosts", "lanes"), f"{key}: {default}"
-
-
-def test_every_key_and_name_of_recipes_is_there() -> None:
-    text = section("fleet.md", "Recipes")
-    assert set(recipe.shipped()) <= set(code(text))
-    (example,) = fenced(text, "toml")
-    written = recipe.Recipe.model_validate(tomllib.loads(example))
-    assert written.reads.model_fields_set == set(recipe.Reads.model_fields)
-
-
-def test_the_readmes_fleet_file_is_accepted() -> None:
-    (example,) = (re.sub(r"^ {3}", "", block, flags=re.MULTILINE) for block in indented_toml(page("README.md")))
-    assert recipe.apply_recipes(inventory.parse(example)).lanes
-
-
-def indented_toml(text: str) -> list[str]:
-    """Code blocks inside list items."""
-    return re.findall(r"^ {3}```toml\n(.*?)^ {3}```$", text, re.MULTILINE | re.DOTALL)
-
-
 # --- commands.md and inspect.md --------------------------------------------------------------------------------------
 
 
-def test_every_command_and_option_is_there() -> None:
-    text = page("commands.md").partition("## Exit codes")[0]
+def commands() -> Iterator[tuple[str, Any]]:
+    """Every command with its words, those of groups too."""
     for name in (name for name in cli.app if not name.startswith("-")):
+        group = cli.app[name]
+        inner = [word for word in group if not word.startswith("-")]
+        yield from ((f"{name} {word}", group[word]) for word in inner)
+        if not inner:
+            yield name, group
+
+
+def test_every_command_and_option_is_there() -> None:
+    text = page("commands.md").partition("## config")[0]
+    for name, command in commands():
         (line,) = (line for line in text.splitlines() if re.match(rf"\| `laneswap \[?{name}\b", line))
-        for argument in cli.app[name].assemble_argument_collection():
+        for argument in command.assemble_argument_collection():
             known = argument.names[-1]
             placeholder = known.removeprefix("--").upper().removesuffix("S")
             assert known in line or placeholder in line, f"{name} {known}"
@@ -204,7 +156,7 @@ def test_words_of_a_containers_state_are_all_there() -> None:
     assert {state.value for state in ContainerState} <= names(section("commands.md", "containers.items[]"))
 
 
-OPEN = ("series", "histograms", "labels", "buckets")
+OPEN = ("series", "histograms", "labels", "buckets", "keys", "after")
 """Objects whose keys are data."""
 
 

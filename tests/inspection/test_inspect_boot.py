@@ -134,8 +134,8 @@ def test_every_key_of_an_answer_is_described(tmp_path: Path) -> None:
 
 
 def test_the_example_of_the_docs_is_a_whole_one() -> None:
-    text = (ROOT / "docs" / "fleet.md").read_text()
-    section = text[text.index("## What a recipe says about boots") :]
+    text = (ROOT / "docs" / "recipes.md").read_text()
+    section = text[text.index("## [boot]") :]
     example = tomllib.loads(section.partition("```toml\n")[2].partition("```")[0])
     recipe = BootRecipe.model_validate(example["boot"])
     assert recipe.model_fields_set == set(BootRecipe.model_fields)
