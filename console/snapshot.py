@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from console.fleet.inventory import Fleet, Lane
 from console.fleet.sitefile import Site
@@ -186,13 +186,15 @@ class Snapshot:
     events: tuple[Event, ...] = ()
     """Newest last."""
     log: LogView | None = None
+    memo: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
+    """What was worked out of this picture before: lamps, alarms and panes ask for the same."""
 
     def host(self, name: str) -> HostView:
         """The view of host `name`. Raises KeyError."""
-        for view in self.hosts:
-            if view.name == name:
-                return view
-        raise KeyError(name)
+        views: dict[str, HostView] | None = self.memo.get("hosts")
+        if views is None:
+            views = self.memo["hosts"] = {view.name: view for view in self.hosts}
+        return views[name]
 
     def lane(self, name: str) -> LaneView:
         """The view of lane `name`. Raises KeyError."""

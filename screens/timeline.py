@@ -42,6 +42,8 @@ class Timeline:
 
     def add(self, snapshot: Snapshot) -> None:
         """Take the newest picture."""
+        if self._newest is not None:
+            self._newest.memo.clear()  # kept by the hundred, stepped to now and then
         self._newest = snapshot
         if not self._kept or snapshot.now - self._kept[-1].now >= KEEP_EVERY:
             self._kept.append(snapshot)

@@ -35,6 +35,13 @@ _RANK = {Severity.ACT: 0, Severity.LOOK: 1, Severity.INFO: 2, Severity.NORMAL: 3
 
 def alarms(snapshot: Snapshot) -> tuple[Alarm, ...]:
     """All alarms of the fleet, worst first; then lost links that hide a lane, then lanes, then hosts."""
+    kept: tuple[Alarm, ...] | None = snapshot.memo.get("alarms")
+    if kept is None:
+        kept = snapshot.memo["alarms"] = _found(snapshot)
+    return kept
+
+
+def _found(snapshot: Snapshot) -> tuple[Alarm, ...]:
     hiding = {f"link:{lane.lane.head}" for lane in snapshot.lanes if lane.health.down_since is not None}
     found = [alarm for lane in snapshot.lanes for alarm in lane_alarms(snapshot, lane)]
     found += [alarm for lane in snapshot.lanes for alarm in upkeep_alarms(snapshot, lane)]

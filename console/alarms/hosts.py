@@ -26,12 +26,14 @@ PRESSURE_ALARM = 10.0
 
 def free_alarm_bytes(snapshot: Snapshot, host: str) -> float:
     """The MemFree threshold of a host in bytes: the highest that a lane on it asks for, else the default."""
-    asked = [
-        lane.lane.free_alarm_gib
-        for lane in snapshot.lanes
-        if host in lane.lane.rank_hosts and lane.lane.free_alarm_gib is not None
-    ]
-    return (max(asked) if asked else FREE_ALARM_GIB) * fmt.GIB
+    asked: dict[str, float] | None = snapshot.memo.get("free alarms")
+    if asked is None:
+        asked = snapshot.memo["free alarms"] = {}
+        for lane in snapshot.lanes:
+            wanted = lane.lane.free_alarm_gib
+            for rank in lane.lane.rank_hosts if wanted is not None else ():
+                asked[rank] = max(wanted or 0.0, asked.get(rank, 0.0))
+    return asked.get(host, FREE_ALARM_GIB) * fmt.GIB
 
 
 def host_alarms(snapshot: Snapshot, host: HostView) -> Iterator[Alarm]:

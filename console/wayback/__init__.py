@@ -16,6 +16,14 @@ from console.wayback.items import lamp_words as lamp_words
 
 def way_back(snapshot: Snapshot, lane: LaneView) -> WayBack:
     """How this lane goes back: by its site file where it has one, else by a container that was kept stopped."""
+    key = f"way back {lane.name}"
+    kept: tuple[LaneView, WayBack] | None = snapshot.memo.get(key)
+    if kept is None or kept[0] is not lane:
+        kept = snapshot.memo[key] = (lane, _found(snapshot, lane))
+    return kept[1]
+
+
+def _found(snapshot: Snapshot, lane: LaneView) -> WayBack:
     if lane.site is not None:
         return by_site(snapshot, lane)
     if nowhere := next((words for words in lane.unfilled if words.startswith("site file:")), ""):
