@@ -77,6 +77,11 @@ def _rank_alarms(snapshot: Snapshot, lane: LaneView, rank: RankView) -> Iterator
         severity = Severity.LOOK if lane.verdict.state in _GOOD else Severity.ACT
         text = f"{rank.host} {container.name} was restarted {container.restart_count} times by Docker"
         yield Alarm(f"restarts:{lane.name}:{rank.host}", severity, lane.name, text, "read its log")
+    if container.tag_moved and container.up:
+        text = f"{rank.host} {container.name}: the tag {container.image} names another image now, or none"
+        yield Alarm(
+            f"image:{lane.name}:{rank.host}", Severity.LOOK, lane.name, text, "its next start takes another image"
+        )
     if container.health == "unhealthy" and container.up and lane.verdict.state is not LaneState.BOOTING:
         text = f"{rank.host} {container.name}: Docker's own health check says unhealthy"
         yield Alarm(f"unhealthy:{lane.name}:{rank.host}", Severity.LOOK, lane.name, text, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
 
 from console import format as fmt
 from console.alarms.alarm import Alarm
@@ -152,8 +153,32 @@ def _download(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
         severity, advice = _DOWNLOAD[found.state]
         text = f"download {found.state}: {found.why}" if found.why else f"download {found.state}"
         yield Alarm(f"download:{lane.name}", severity, found.host, text, advice)
-    for number, warning in enumerate(found.warnings[:3]):
-        yield Alarm(f"download-warning:{lane.name}:{number}", Severity.LOOK, found.host, warning, "")
+    yield from _download_warnings(snapshot, lane, found)
+
+
+_LEFT_OVER = (DownloadState.INCOMPLETE, DownloadState.FAILED, DownloadState.FAILED_CAP)
+"""States that leave something behind, which somebody may want to tidy up."""
+
+
+def _download_warnings(snapshot: Snapshot, lane: LaneView, found: Download) -> Iterator[Alarm]:
+    """One alarm for each kind of warning: its words change with every reading, its key does not."""
+    by_kind: dict[str, list[str]] = {}
+    for kind, text in zip_longest(found.warning_kinds, found.warnings, fillvalue="other"):
+        by_kind.setdefault(kind, []).append(text)
+    for kind, texts in by_kind.items():
+        more = f" (and {len(texts) - 1} more like it)" if len(texts) > 1 else ""
+        severity, advice = Severity.LOOK, ""
+        if kind == "prune":
+            severity = Severity.LOOK if _may_be_pruned(snapshot, lane, found) else Severity.INFO
+            advice = "let nothing prune that cache; remove left-overs by name"
+        yield Alarm(f"download-warning:{lane.name}:{kind}", severity, found.host, f"{texts[0]}{more}", advice)
+
+
+def _may_be_pruned(snapshot: Snapshot, lane: LaneView, found: Download) -> bool:
+    """Of a checkpoint fetched by its commit no ref names anything, for as long as it is used: good to know. It asks for
+    a look where something prunes by itself, or where left-overs ask for somebody to do it."""
+    watchdog: Watchdog | None = None if lane.watchdog is None else lane.watchdog.current(snapshot.now)
+    return found.state in _LEFT_OVER or any("prune" in actor for actor in (watchdog.competing if watchdog else ()))
 
 
 _SEVERITY = {"act": Severity.ACT, "look": Severity.LOOK}

@@ -63,7 +63,9 @@ def read_download(
     answer = _answer(state, why, facts, files, samples)
     answer = replace(answer, host=host, revision=revision, upstream=upstream)
     told = Told(answer, repo, files, expected, served, facts.downloaders or (), unit, environment, model)
-    return replace(answer, warnings=warnings(told), notes=notes(told))
+    found = warnings(told)
+    kinds = tuple(kind for kind, _ in found)
+    return replace(answer, warnings=tuple(text for _, text in found), warning_kinds=kinds, notes=notes(told))
 
 
 def model_of(folder: str) -> str:

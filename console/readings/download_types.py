@@ -98,6 +98,9 @@ class Download:
     """10th and 90th percentile of this download's rates, bytes a second; None before there are enough."""
     pids: tuple[int, ...] = ()
     """Of the downloaders."""
+    warning_kinds: tuple[str, ...] = ()
+    """A stable word for each of `warnings`: `two`, `cap`, `oom`, `room`, `prune`, `unread`, `list`, `size`, `dangling`,
+    `outside`, `absolute`, `sparse`, `xet`, `settings`, `attempts`."""
 
     @property
     def share(self) -> float | None:

@@ -175,7 +175,8 @@ async def test_a_dead_engine_is_down_and_boots_before_it_serves(watched: Watched
     assert lane["health"]["value"]["transport"] == "refused"
     found = alarm(watched.document(), f"state:{LANE}")
     assert found is not None and found["severity"] == "act" and "exited 137" in found["text"]
-    assert any(event["text"].startswith("container sgldsv41 died, exit 137: ") for event in watched.document()["events"])
+    events = watched.document()["events"]
+    assert any(event["text"].startswith("container sgldsv41 died, exit 137: ") for event in events)
     states: list[str] = []
 
     def seen(lane: dict[str, Any]) -> bool:
