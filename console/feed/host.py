@@ -23,7 +23,7 @@ from console.readings.exits import LAST_TIME, ContainerEvent
 from console.readings.facts import HostFacts, parse_facts
 from console.readings.gpu import Gpu, GpuUnreadable, parse_gpus
 from console.readings.link import LinkStatus
-from console.readings.look import Look
+from console.readings.look import Look, LookKind
 from console.readings.memory import MeminfoUnreadable, Memory, parse_memory
 from console.readings.quality import Reading
 from console.sanitize import line
@@ -65,7 +65,7 @@ class HostFeed:
         self._facts: Kept[HostFacts] = Kept(f"{name}:facts", FACTS_INTERVAL)
         self._containers: Kept[Containers] = Kept(f"{name}:{host.docker or 'no docker'}", rates.containers)
         self._wanted: dict[str, tuple[Look, ...]] = {}
-        self._looked: dict[str, Kept[str]] = {}
+        self._looked: dict[str, tuple[Look, Kept[str]]] = {}
         self.looks_heard = 0
         """Answers to looks so far that said something new."""
         self._history: History[MemoryPoint] = History(HISTORY_POINTS)
@@ -103,17 +103,23 @@ class HostFeed:
             return
         self._wanted[owner] = tuple(looks)
         wanted = [look for group in self._wanted.values() for look in group]
-        for look in wanted:
-            if look.key not in self._looked:
-                self._looked[look.key] = Kept(f"{self.name}:{' '.join(look.arguments[:1])}", look.every)
-        for key in self._looked.keys() - {look.key for look in wanted}:
-            del self._looked[key]
+        self._looked = {look.key: (look, self._kept_for(look)) for look in wanted}
         self.link.look(wanted)
+
+    def _kept_for(self, look: Look) -> Kept[str]:
+        """What keeps the answers to a look. Of another folder, file or unit than before nothing is known yet; of
+        processes that are told apart by other words the last ones seen still count."""
+        before, kept = self._looked.get(look.key, (None, None))
+        if before is not None and kept is not None and before.kind is look.kind:
+            if before.arguments == look.arguments or look.kind is LookKind.PROCESSES:
+                kept.interval = look.every
+                return kept
+        return Kept(f"{self.name}:{' '.join(look.arguments[:1])}", look.every)
 
     def looked(self, key: str) -> Reading[str] | None:
         """The newest answer to a look, raw; None for one that nobody asked for."""
-        kept = self._looked.get(key)
-        return None if kept is None else kept.reading(self.down_since())
+        found = self._looked.get(key)
+        return None if found is None else found[1].reading(self.down_since())
 
     def down_since(self) -> float | None:
         """Monotonic time since which the host cannot be asked; None while it can, or at the first attempt."""
@@ -128,7 +134,7 @@ class HostFeed:
             self._memory.age_by(slept)
             self._gpus.age_by(slept)
             self._containers.age_by(slept)
-            for looked in self._looked.values():
+            for _, looked in self._looked.values():
                 looked.age_by(slept)
         down = self.down_since()
         self._note_link_change()
@@ -257,17 +263,19 @@ class HostFeed:
 
     def _take_look(self, frame: Frame) -> None:
         for key, text in frame.texts.items():
-            kept = self._looked.get(key)
-            if kept is not None:
+            if key in self._looked:
+                kept = self._looked[key][1]
                 self.looks_heard += kept.value is not text or bool(kept.error)
                 kept.put(text, frame.received)
 
     def _take_error(self, frame: Frame) -> None:
         why = line(frame.error)
-        if frame.source == "look":  # one child looks at everything: while it hangs, nothing there is known
+        if frame.source == "look":  # one that hangs holds up the others: they grow old, and are asked again after it
             self.looks_heard += 1
-            for kept in self._looked.values():
-                kept.fail(why)
+            hung = frame.texts.get("key")
+            for key, (_, kept) in self._looked.items():
+                if hung is None or key == hung:
+                    kept.fail(why)
             return
         (self._gpus if frame.source == "nvidia-smi" else self._memory).fail(why)
 

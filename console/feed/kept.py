@@ -46,7 +46,8 @@ class Kept(Generic[T]):
     def reading(self, down_since: float | None) -> Reading[T]:
         """The frozen picture, the same object until something changes; `down_since` is the monotonic time at which the
         link to the source was lost."""
-        if self._picture is None or self._picture.down_since != down_since:
+        seen = self._picture
+        if seen is None or seen.down_since != down_since or seen.interval != self.interval:
             self._picture = Reading(
                 source=self.source,
                 interval=self.interval,
