@@ -26,10 +26,12 @@ from console import sanitize
 from console.actions.catalog import BY_ID, CommandError, parse_command
 from console.actions.keymap import KeymapError, default_keymap_path, load_keymap
 from console.alarms import Alarm
+from console.calling import Calling, Ways
 from console.snapshot import Source
 from screens import lanes
 from screens.base import ConsoleScreen, method_name
 from screens.dashboard import DashboardScreen
+from screens.events import EventsScreen
 from screens.explain import ExplainScreen
 from screens.faults import FaultLog, default_fault_file
 from screens.help import HelpScreen
@@ -37,7 +39,7 @@ from screens.logs import LogsScreen
 from screens.palette import Commands
 from screens.terminal import ConsoleDriver
 from screens.timeline import Timeline
-from screens.view import Moment, View, glance, still_active
+from screens.view import Moment, View, glance
 from widgets.glance import Glance
 from widgets.theme import DEFAULT_THEME, PLAIN_THEME, AttributesOnly, register_themes
 
@@ -100,6 +102,7 @@ class LaneswapApp(App[Any], inherit_bindings=False):
         self._wanted_theme = THEMES.get(theme, DEFAULT_THEME)
         self._keymap_file = keymap or default_keymap_path()
         self._notice, self._notice_until = "", 0.0
+        self.calling = Calling(Ways(self.say, self.bell, self._write, self.background))
         self._chosen = False
         self._followed = ""
         self._began = time.monotonic()
@@ -217,10 +220,29 @@ class LaneswapApp(App[Any], inherit_bindings=False):
         except Exception as error:
             self.fault("snapshot", error)
             return
+        self._call()
         self._settle()
         self._follow()
         if not getattr(self._driver, "stalled", False):
             self.redraw()
+
+    def _call(self) -> None:
+        newest = self.timeline.newest
+        if newest is None:
+            return
+        try:
+            self.calling.look(newest, self._own_alarms())
+        except Exception as error:
+            self.fault("alarms", error)
+
+    def _write(self, sequence: str) -> None:
+        if self._driver is not None and not self._driver.is_headless:
+            self._driver.write(sequence)
+
+    def acknowledge(self, key: str) -> None:
+        """Somebody has seen this alarm."""
+        if (newest := self.timeline.newest) is not None:
+            self.calling.acknowledge(key, newest, self._own_alarms())
 
     def _settle(self) -> None:
         newest = self.timeline.newest
@@ -242,7 +264,7 @@ class LaneswapApp(App[Any], inherit_bindings=False):
         screen, picture = self.front(), self.picture()
         if screen is None or picture is None:
             return
-        self.view = still_active(self.view, picture.alarms)
+        self.view = replace(self.view, acknowledged=self.calling.acknowledged)
         try:
             screen.show(picture)
         except Exception as error:
@@ -397,6 +419,10 @@ class LaneswapApp(App[Any], inherit_bindings=False):
     def do_logs(self, host: str) -> None:
         """Open the log of the lane's container on one of its hosts."""
         self.push_screen(LogsScreen(host))
+
+    def do_events(self, _: str) -> None:
+        """Open the events."""
+        self.push_screen(EventsScreen())
 
     def do_explain(self, pane: str) -> None:
         """Explain the pane in focus."""

@@ -31,6 +31,10 @@ class Console(Protocol):
         """One line for the operator."""
         ...
 
+    def acknowledge(self, key: str) -> None:
+        """Somebody has seen this alarm."""
+        ...
+
     def redraw(self) -> None:
         """Draw the screen again because the view changed."""
         ...

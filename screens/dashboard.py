@@ -9,12 +9,13 @@ from textual import events, on
 
 from console.actions.catalog import Place as Where
 from screens.base import bindings_for
-from screens.framed import PANE_NUMBERS, FramedScreen
+from screens.framed import FramedScreen
 from screens.grid import ONE_ROW, Place, Wish, grid
 from screens.lanes import neighbour
-from widgets.containers import ContainersPane, entries_of, in_containers
+from widgets.containers import ContainersPane, entries_of
 from widgets.decode import DecodePane
 from widgets.download import DownloadPane
+from widgets.drift import DriftPane
 from widgets.events import EventsPane
 from widgets.glance import Glance, Layout
 from widgets.kv import KvPane
@@ -23,7 +24,10 @@ from widgets.log import LogPane
 from widgets.nodes import NodesPane
 from widgets.pane import Drawn, Pane
 from widgets.rowcopies import RowsPane
+from widgets.slots import LAST_DIGIT, NUMBERS, digit, panes_of
 from widgets.station import is_station
+from widgets.watchdog import WatchdogPane
+from widgets.wayback import WayBackPane
 
 SMALLEST_WHOLE = 24
 """Rows from which all panes have room; below it a pane that got none takes the middle when it is in focus."""
@@ -41,35 +45,27 @@ class DashboardScreen(FramedScreen, inherit_bindings=False):
         yield "download", DownloadPane()
         yield "containers", ContainersPane()
         yield "rows", RowsPane()
+        yield "wayback", WayBackPane()
         yield "lane", LanePane()
         yield "decode", DecodePane()
         yield "kv", KvPane()
         yield "events", EventsPane()
         yield "log", LogPane()
+        yield "watchdog", WatchdogPane()
+        yield "drift", DriftPane()
 
     def wish(self, glance: Glance) -> Wish:
-        """Containers where the lane runs in some; download and row copies where it has several ranks."""
-        containers = ("containers",) if in_containers(glance) else ()
-        unread = ("download", "rows") if len(glance.lane.ranks) > 1 or not containers else ()
+        """The panes of the lane in view."""
         nodes, by_memory = _node_rows(glance)
-        return Wish(
-            ("nodes", *containers, *unread, "lane", "decode", "kv", "events", "log"),
-            nodes=nodes,
-            containers=_container_rows(glance),
-            by_memory=by_memory,
-        )
+        return Wish(panes_of(glance), nodes=nodes, containers=_container_rows(glance), by_memory=by_memory)
 
     def arranged(self, glance: Glance) -> dict[str, Place]:
-        """The whole grid; one pane alone when it is zoomed, or when a small terminal has no other room for it."""
+        """The whole grid; one pane alone when it is zoomed; one without a place of its own opens between the others."""
         wish = self.wish(glance)
-        names = _numbered(wish.panes)
-        focused = names.get(glance.focus, "")
+        focused = _named(wish.panes).get(glance.focus, "")
         if self.console_app.view.zoomed and focused:
             return grid(*self.size, wish, focused)
-        places = grid(*self.size, wish)
-        if focused and focused not in places and self.size.height < SMALLEST_WHOLE:
-            return grid(*self.size, wish, focused)
-        return places
+        return grid(*self.size, wish, opened=focused)
 
     def glance_for(self, name: str, glance: Glance) -> Glance:
         """A pane of one row that has more room is drawn as in the larger layout."""
@@ -82,29 +78,53 @@ class DashboardScreen(FramedScreen, inherit_bindings=False):
 
     def _names(self) -> dict[int, str]:
         picture = self.console_app.picture()
-        return _numbered(self.wish(picture).panes) if picture else {}
+        return _named(self.wish(picture).panes) if picture else {}
 
     def _number(self, argument: str) -> int | None:
-        names = self._names()
-        if argument.isdecimal() and int(argument) in names:
-            return int(argument)
-        return next((number for number, name in names.items() if name == argument), None)
+        picture = self.console_app.picture()
+        for number, name in self._names().items():
+            if picture is not None and argument and argument in (name, digit(picture, number)):
+                return number
+        return None
 
     def do_focus(self, argument: str) -> None:
-        """Focus the pane with that number or name."""
+        """Focus the pane with that digit or name."""
         number = self._number(argument)
-        if number is None:
-            known = ", ".join(f"{number} {name}" for number, name in sorted(self._names().items()))
+        picture = self.console_app.picture()
+        if number is None and picture is not None:
+            known = ", ".join(f"{digit(picture, at)} {name}".strip() for at, name in sorted(self._names().items()))
             self.console_app.say(f"no pane {argument!r} here; there are: {known}")
-            return
-        self.console_app.view = replace(self.console_app.view, focus=number)
+        if number is not None:
+            self._focus(number)
+
+    def _focus(self, number: int) -> None:
+        view = self.console_app.view
+        self.console_app.view = replace(view, focus=number, before=view.before if self._opened() else view.focus)
+
+    def _opened(self) -> bool:
+        """Whether the pane in focus has no place of its own, so that the others made room for it."""
+        picture = self.console_app.picture()
+        name = self._names().get(self.console_app.view.focus, "")
+        return picture is not None and bool(name) and name not in grid(*self.size, self.wish(picture))
+
+    def do_more_panes(self, _: str) -> None:
+        """The next of the panes that have no digit."""
+        picture = self.console_app.picture()
+        more = [number for number in self._names() if picture is not None and not digit(picture, number)]
+        if more:
+            at = more.index(self.console_app.view.focus) + 1 if self.console_app.view.focus in more else 0
+            self._focus(more[at % len(more)])
 
     def _focus_by(self, step: int) -> None:
-        numbers = sorted(self._names())
+        picture = self.console_app.picture()
+        if picture is None:
+            return
+        places = grid(*self.size, self.wish(picture))
+        least = self.size.height < SMALLEST_WHOLE
+        numbers = sorted(n for n, name in self._names().items() if name in places or (least and n <= LAST_DIGIT))
         if numbers:
             at = numbers.index(self.console_app.view.focus) if self.console_app.view.focus in numbers else -1
-            view = self.console_app.view
-            self.console_app.view = replace(view, focus=numbers[(at + step) % len(numbers)])
+            self._focus(numbers[(at + step) % len(numbers)])
 
     def do_next_pane(self, _: str) -> None:
         """Focus the next pane."""
@@ -133,7 +153,7 @@ class DashboardScreen(FramedScreen, inherit_bindings=False):
     def _scroll(self, rows: int) -> None:
         view = self.console_app.view
         # The log is scrolled back from its newest line, tables down from their first row.
-        direction = -rows if view.focus in (PANE_NUMBERS["log"], PANE_NUMBERS["events"]) else rows
+        direction = -rows if view.focus in (NUMBERS["log"], NUMBERS["events"]) else rows
         self.console_app.view = view.scrolled(view.focus, direction)
 
     def do_filter(self, text: str) -> None:
@@ -156,10 +176,12 @@ class DashboardScreen(FramedScreen, inherit_bindings=False):
         self.console_app.view = replace(self.console_app.view, filter=text.strip())
 
     def close_one(self) -> None:
-        """Esc: first the zoom, then the filter; with neither it does nothing."""
+        """Esc: first the zoom, then a pane that was opened, then the filter; with none of them it does nothing."""
         view = self.console_app.view
         if view.zoomed:
             self.console_app.view = replace(view, zoomed=False)
+        elif self._opened():
+            self.console_app.view = replace(view, focus=view.before)
         elif view.filter:
             self._filter("")
 
@@ -196,8 +218,8 @@ class DashboardScreen(FramedScreen, inherit_bindings=False):
         if not unseen:
             self.console_app.say("no alarm to acknowledge")
             return
-        view, alarm = self.console_app.view, unseen[0]
-        self.console_app.view = replace(view, acknowledged=view.acknowledged | {alarm.key})
+        alarm = unseen[0]
+        self.console_app.acknowledge(alarm.key)
         self.console_app.say(f"acknowledged: {alarm.subject} {alarm.text}; it stays until its cause is gone")
 
     def do_next_lane(self, _: str) -> None:
@@ -239,7 +261,7 @@ class DashboardScreen(FramedScreen, inherit_bindings=False):
     def _clicked(self, event: events.Click) -> None:
         widget, _ = self.get_widget_at(event.screen_x, event.screen_y)
         if isinstance(widget, Pane):
-            self.console_app.perform("focus", str(widget.NUMBER))
+            self.console_app.perform("focus", next(name for name, at in NUMBERS.items() if at == widget.NUMBER))
 
 
 def _node_rows(glance: Glance) -> tuple[int, bool]:
@@ -250,10 +272,9 @@ def _node_rows(glance: Glance) -> tuple[int, bool]:
     return max(1, len(hosts) + (len(apart) if by_memory else 0)), by_memory
 
 
-def _numbered(panes: tuple[str, ...]) -> dict[int, str]:
-    """The panes that a digit focuses. Beside containers, panes that this version does not read go without one."""
-    bare = ("download", "rows") if "containers" in panes else ()
-    return {PANE_NUMBERS[name]: name for name in panes if name not in bare}
+def _named(panes: tuple[str, ...]) -> dict[int, str]:
+    """The panes of a lane by their numbers."""
+    return {NUMBERS[name]: name for name in panes}
 
 
 def _container_rows(glance: Glance) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from console.actions.catalog import Place
 from screens.base import bindings_for
 from screens.explaining import PANES, explain
-from screens.framed import PANE_NUMBERS
 from screens.reader import ReadingScreen, Text, table_rows, wrapped
 from widgets.ages import AgeMark
 from widgets.glance import Glance
 from widgets.ink import BOLD, DIM, LABEL
 from widgets.sheet import Title
+from widgets.slots import NUMBERS, digit, panes_of
 
 _NAME, _VALUE, _HOW = 2, 18, 42
 """Columns."""
@@ -36,9 +36,12 @@ class ExplainScreen(ReadingScreen, inherit_bindings=False):
                 cells = ((_NAME, fact.name, DIM), (_VALUE, fact.value, BOLD))
                 rows += table_rows(cells, _HOW, fact.how, width - 4)
             rows.append(())
-        return Title(0, "explain", AgeMark("", DIM), f"{number} {PANES.get(number, '')}, Esc goes back"), rows
+        name = f"{digit(glance, number)} {PANES.get(number, self._pane)}".strip()
+        return Title(0, "explain", AgeMark("", DIM), f"{name}, Esc goes back"), rows
 
     def _number(self, glance: Glance) -> int:
-        if self._pane.isdigit():
-            return int(self._pane)
-        return PANE_NUMBERS.get(self._pane, glance.focus)
+        if not self._pane:
+            return glance.focus
+        names = panes_of(glance)
+        found = (NUMBERS[name] for name in names if self._pane in (name, digit(glance, NUMBERS[name])))
+        return next(found, NUMBERS.get(self._pane, 0))

@@ -3,41 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
 
 from console.alarms import free_alarm_bytes
 from console.readings.containers import Container
 from console.readings.memory import Memory
-from console.readings.quality import Reading
 from console.readings.throughput import EngineKind, Throughput
-from console.snapshot import HostView
+from console.snapshot import HostView, LaneView
+from screens.explained import Explained, Fact, origin
+from screens.explaining_upkeep import boots, download, drift, row_copies, watchdog, way_back
 from widgets import format as fmt
+from widgets.bands import usual_band
+from widgets.boots import pool_sizes
 from widgets.glance import Glance
+from widgets.slots import NUMBERS
 
 PANES: Mapping[int, str] = {
-    **{1: "nodes", 2: "containers or download", 3: "row copies", 4: "lane", 5: "decode", 6: "KV pool"},
-    **{7: "events", 8: "log"},
+    **{1: "nodes", 2: "download", 3: "row copies", 4: "lane", 5: "decode", 6: "KV pool", 7: "events", 8: "log"},
+    **{9: "way back", 10: "containers", 11: "watchdog", 12: "drift"},
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """One value of a pane."""
-
-    name: str
-    value: str
-    how: str
-    """Basis and formula in words."""
-
-
-@dataclass(frozen=True, slots=True)
-class Explained:
-    """Values that come from one reading."""
-
-    subject: str
-    origin: str
-    facts: tuple[Fact, ...]
 
 
 def explain(glance: Glance, number: int) -> tuple[Explained, ...]:
@@ -46,20 +29,6 @@ def explain(glance: Glance, number: int) -> tuple[Explained, ...]:
     if parts is None:
         return (Explained("pane", f"there is no pane {number}", ()),)
     return tuple(parts(glance))
-
-
-def origin(reading: Reading[Any], now: float) -> str:
-    """`sampler, read 21:55:09Z, 0.4s ago, every 1 s, LIVE`."""
-    words = [reading.source]
-    if reading.taken_mono is None:
-        words.append("never read")
-    else:
-        words.append(f"read {fmt.utc(reading.taken_wall)}, {fmt.age(reading.age(now))} ago")
-    words.append(f"every {fmt.number(reading.interval, 1).removesuffix('.0')} s")
-    words.append(str(reading.quality(now)))
-    if reading.error:
-        words.append(f"newest attempt failed: {reading.error}")
-    return ", ".join(words)
 
 
 def _nodes(glance: Glance) -> Iterator[Explained]:
@@ -149,17 +118,6 @@ def _container(item: Container) -> Iterator[Fact]:
     yield Fact("  restart", policy, f"restarted {item.restart_count} times; auto-remove {item.auto_remove}")
 
 
-def _nothing_yet(what: str) -> Callable[[Glance], Iterator[Explained]]:
-    def words(glance: Glance) -> Iterator[Explained]:
-        yield Explained(what, "not read in this version, so there is no value to explain", ())
-
-    return words
-
-
-def _second(glance: Glance) -> Iterator[Explained]:
-    return _containers(glance)
-
-
 def _lane(glance: Glance) -> Iterator[Explained]:
     lane, lights = glance.lane, glance.lane.lights
     state = Fact("state", str(lane.verdict.state), lane.verdict.why)
@@ -168,7 +126,7 @@ def _lane(glance: Glance) -> Iterator[Explained]:
     process = lights.process
     words = [*process.dead, *(f"{host} unknown" for host in process.unknown), *process.paused]
     up = Fact("process", f"{process.running} of {process.expected}", "; ".join(words) or "containers of all ranks run")
-    yield Explained("process", "containers of every rank, see pane 2 and the hosts", (up,))
+    yield Explained("process", "containers of every rank, see the containers pane and the hosts", (up,))
     http = lights.http
     took = f"{fmt.seconds(http.took)} s; " if http.took is not None else ""
     answer = Fact("http", str(http.verdict), f"{took}{http.misses} misses in a row; {http.detail or 'no detail'}")
@@ -182,6 +140,12 @@ def _lane(glance: Glance) -> Iterator[Explained]:
     yield Explained("progress", "the engine's step counter over the scrapes", (moving,))
     served = Fact("served", lane.served.value or "-", "/v1/models: identity for clients, never the checkpoint")
     yield Explained("name", origin(lane.served, glance.now), (served,))
+    if lane.front is not None:
+        through = lane.front.value
+        said = "-" if through is None else str(through.status or through.transport)
+        how = "the proxy that clients come through, asked beside the engine itself"
+        yield Explained("front", origin(lane.front, glance.now), (Fact("front", said, how),))
+    yield from boots(glance)
 
 
 def _decode(glance: Glance) -> Iterator[Explained]:
@@ -198,11 +162,22 @@ def _decode(glance: Glance) -> Iterator[Explained]:
         facts.append(Fact("waiting", fmt.count(value.waiting), f"engine-reported, {value.engine.value}"))
         facts += _latency(value)
         facts += [Fact("note", "", note) for note in value.notes]
+    facts += _usual(lane, value.running if value is not None else None)
+    yield Explained("decode", origin(lane.throughput, glance.now), tuple(facts))
+
+
+def _usual(lane: LaneView, running: float | None) -> Iterator[Fact]:
+    """The bands kept by concurrency, and the one of all together."""
+    used = usual_band(lane, None if running is None else round(running))
+    for count, low, high, points in lane.usual_by_running:
+        band = f"{fmt.tps(low)}–{fmt.tps(high)}"
+        chosen = "; the one drawn now" if used is not None and used.running == count else ""
+        how = f"10th to 90th percentile with {count} running, {fmt.count(points)} points kept for this lane{chosen}"
+        yield Fact(f"usual at {count}", band, how)
     if lane.usual_decode is not None:
         low, high = lane.usual_decode
-        band = f"{fmt.tps(low)}–{fmt.tps(high)}"
-        facts.append(Fact("usual", band, "10th to 90th percentile of this lane while serving, seen by this console"))
-    yield Explained("decode", origin(lane.throughput, glance.now), tuple(facts))
+        how = "10th to 90th percentile while serving, at any number of running requests"
+        yield Fact("usual", f"{fmt.tps(low)}–{fmt.tps(high)}", how)
 
 
 def _latency(value: Throughput) -> Iterator[Fact]:
@@ -230,8 +205,8 @@ def _kv(glance: Glance) -> Iterator[Explained]:
         facts.append(Fact("prefix", hit, "prompt tokens found in the cache, over the last minute"))
         facts.append(Fact("preempted", fmt.number(value.preemptions, 0), "requests put back over the window"))
         facts += _speculation(value)
-    boots = " ".join(fmt.mtok(pool) for pool in lane.pools) or "-"
-    facts.append(Fact("boots", boots, "pool sizes of the boots seen by this console, M tok, oldest first"))
+    sizes = " ".join(fmt.mtok(pool) for pool in pool_sizes(lane)) or "-"
+    facts.append(Fact("boots", sizes, "pool sizes of this lane's earlier boots, M tok, oldest first, this one last"))
     yield Explained("KV pool", origin(lane.throughput, glance.now), tuple(facts))
 
 
@@ -276,12 +251,19 @@ def _log(glance: Glance) -> Iterator[Explained]:
 
 
 _PARTS: Mapping[int, Callable[[Glance], Iterator[Explained]]] = {
-    1: _nodes,
-    2: _second,
-    3: _nothing_yet("row copies"),
-    4: _lane,
-    5: _decode,
-    6: _kv,
-    7: _events,
-    8: _log,
+    NUMBERS[name]: part
+    for name, part in (
+        ("nodes", _nodes),
+        ("download", download),
+        ("rows", row_copies),
+        ("lane", _lane),
+        ("decode", _decode),
+        ("kv", _kv),
+        ("events", _events),
+        ("log", _log),
+        ("wayback", way_back),
+        ("containers", _containers),
+        ("watchdog", watchdog),
+        ("drift", drift),
+    )
 }

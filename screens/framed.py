@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import ClassVar
 
 from textual import events, on
@@ -15,10 +15,6 @@ from screens.prompt import Candidates, Prompt
 from widgets.bars import AlarmBar, HeaderBar, KeyBar, LampsBar, NextBar, RailBar
 from widgets.glance import Glance
 from widgets.pane import Drawn
-
-PANE_NUMBERS: Mapping[str, int] = {
-    **{"nodes": 1, "download": 2, "containers": 2, "rows": 3, "lane": 4, "decode": 5, "kv": 6, "events": 7, "log": 8}
-}
 
 
 class FramedScreen(ConsoleScreen, inherit_bindings=False):

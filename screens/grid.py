@@ -12,10 +12,14 @@ from dataclasses import dataclass
 from widgets.glance import Layout, layout_for
 
 BARS = ("header", "lamps", "rail", "alarm", "next", "keys")
-ONE_ROW = ("download", "rows", "lane", "decode", "kv")
-"""Panes that are one row each in the small layout."""
+ONE_ROW = ("download", "rows", "lane", "decode", "kv", "watchdog", "drift", "wayback")
+"""Panes that can be one row each in the small layout."""
 LEAST_EVENTS = 3
 """Rows of events that nothing else takes."""
+LEAST_OPEN = 7
+"""Rows that a pane which is opened between the others needs; with less it takes the whole middle."""
+_SIDE = ("watchdog", "drift")
+"""Panes that stand beside events and log where there is room for history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class Wish:
     """What a lane's dashboard holds, and how many rows its tables would fill."""
 
     panes: tuple[str, ...]
-    """In the order of their numbers."""
+    """In the order in which they stand."""
     nodes: int
     """Rows of the nodes table, without titles."""
     containers: int = 0
@@ -42,8 +46,11 @@ class Wish:
     """The nodes pane has a row for each memory: at 200 columns no second one for each host."""
 
 
-def grid(columns: int, rows: int, wish: Wish, zoomed: str = "") -> dict[str, Place]:
-    """The place of everything that is shown; what is not named is not shown."""
+def grid(columns: int, rows: int, wish: Wish, zoomed: str = "", opened: str = "") -> dict[str, Place]:
+    """The place of everything that is shown; what is not named is not shown.
+
+    A pane that has no place of its own is opened between the others: the last row of panes makes room for it.
+    """
     columns, rows = max(1, columns), max(1, rows)
     layout = layout_for(columns, rows)
     places = _bars(columns, rows, layout)
@@ -52,9 +59,13 @@ def grid(columns: int, rows: int, wish: Wish, zoomed: str = "") -> dict[str, Pla
         return places
     if zoomed:
         return places | {zoomed: Place(0, top, columns, bottom - top)}
-    if layout is Layout.SMALL:
-        return places | _small(columns, top, bottom, wish)
-    return places | _boxed(columns, top, bottom, wish, wide=layout is Layout.WIDE)
+    small = layout is Layout.SMALL
+    wide = layout is Layout.WIDE
+    panes = _small(columns, top, bottom, wish) if small else _boxed(columns, top, bottom, wish, wide=wide)
+    if not opened or opened in panes:
+        return places | panes
+    room = {} if small else _boxed(columns, top, bottom, wish, wide=wide, opened=opened)
+    return places | (room or {opened: Place(0, top, columns, bottom - top)})
 
 
 def _bars(columns: int, rows: int, layout: Layout) -> dict[str, Place]:
@@ -98,27 +109,34 @@ def _pane_rows(rows: int, layout: Layout, places: Mapping[str, Place]) -> tuple[
     return top, min((place.y for place in below), default=rows)
 
 
+# --- unboxed ----------------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class _Small:
     """What the middle of a small terminal holds."""
 
     table: bool
-    """The containers as a table; one row otherwise."""
-    unread: bool
-    """Download and row copies, which this version does not read."""
+    """The containers as a table; one row otherwise, and none where the nodes table says the same of each rank."""
+    more: bool
+    """One row each for watchdog, drift and the way back."""
     blanks: bool
     """Blank rows between the blocks."""
 
 
-_SMALL = (_Small(True, True, True), _Small(True, False, True), _Small(False, True, True), _Small(False, False, True),
-          _Small(False, False, False))  # fmt: skip
-"""From the roomiest; the last one is taken where nothing fits."""
+_STAGED = (_Small(True, True, True), _Small(False, True, True), _Small(False, False, True),
+           _Small(False, False, False))  # fmt: skip
+_ALONE = (_Small(True, True, True), _Small(True, False, True), *_STAGED[1:])
+"""From the roomiest; the last one is taken where nothing fits. What has a download names each rank's container."""
+_MORE = ("watchdog", "drift", "wayback")
+_FIRST_KEPT = ("lane", "decode", "kv", "containers", "rows", "download", *_MORE)
 
 
 def _small(columns: int, top: int, bottom: int, wish: Wish) -> dict[str, Place]:
     """Unboxed sections: nodes, one row a subject, events; blank rows between only where there is room."""
     room = bottom - top
-    form = next((form for form in _SMALL if _needed(form, wish) <= room), _SMALL[-1])
+    forms = _STAGED if "download" in wish.panes else _ALONE
+    form = next((form for form in forms if _needed(form, wish) <= room), forms[-1])
     tables = [name for name in wish.panes if name == "containers" and form.table]
     ones = _one_row_panes(form, wish)
     gaps = 3 + len(tables) if form.blanks else 0
@@ -136,9 +154,9 @@ def _small(columns: int, top: int, bottom: int, wish: Wish) -> dict[str, Place]:
 
 
 def _one_row_panes(form: _Small, wish: Wish) -> list[str]:
-    left_out: tuple[str, ...] = ("containers",) if form.table else ()
-    if not form.unread and "containers" in wish.panes:
-        left_out += ("download", "rows")
+    left_out: tuple[str, ...] = () if form.more else _MORE
+    if form.table or "download" in wish.panes:
+        left_out += ("containers",)
     return [name for name in wish.panes if name in ("containers", *ONE_ROW) and name not in left_out]
 
 
@@ -155,8 +173,7 @@ def _table_rows(wish: Wish, tables: Sequence[str]) -> int:
 def _small_heights(room: int, wish: Wish, ones: Sequence[str], tables: Sequence[str]) -> dict[str, int]:
     heights = {"nodes": min(wish.nodes + 1, max(2, room // 2))}
     left = room - heights["nodes"]
-    wanted_first = sorted(ones, key=("lane", "decode", "kv", "containers", "rows", "download").index)
-    for name in wanted_first[: max(0, left)]:
+    for name in sorted(ones, key=_FIRST_KEPT.index)[: max(0, left)]:
         heights[name] = 1
     left -= min(len(ones), max(0, left))
     if tables and left >= 2:
@@ -170,48 +187,85 @@ def _small_heights(room: int, wish: Wish, ones: Sequence[str], tables: Sequence[
     return heights
 
 
-def _boxed(columns: int, top: int, bottom: int, wish: Wish, *, wide: bool) -> dict[str, Place]:
-    """Frames in rows: nodes; containers, or download and row copies; lane, decode, KV pool; events and log."""
-    lines = (("nodes",), _second_row(wish, wide=wide), ("lane", "decode", "kv"), ("events", "log"))
-    heights = _boxed_heights(bottom - top, wish, wide=wide)
+# --- in frames --------------------------------------------------------------------------------------------------------
+
+
+def _boxed(columns: int, top: int, bottom: int, wish: Wish, *, wide: bool, opened: str = "") -> dict[str, Place]:
+    """Frames in rows: nodes; what is prepared, or the containers; lane, decode, KV pool; events and log.
+
+    With a pane opened it stands above the lane, and the last row makes room; empty where that is not enough.
+    """
+    second = _second_row(wish, wide=wide)
+    heights = _boxed_heights(bottom - top, wish, second, wide=wide, opened=bool(opened))
+    lines = [("nodes",), second, *([(opened,)] if opened else []), ("lane", "decode", "kv")]
     places: dict[str, Place] = {}
     y = top
-    for line, height in zip(lines, heights, strict=True):
+    for line, height in zip(lines, heights, strict=False):
         x = 0
         for name, width in zip(line, _widths(columns, line), strict=True):
             places[name] = Place(x, y, width, height)
             x += width
         y += height
-    return places
+    if opened:
+        return places if places[opened].height >= LEAST_OPEN else {}
+    return places | _last_row(columns, y, heights[-1], [name for name in _SIDE if wide and name in wish.panes])
 
 
 def _second_row(wish: Wish, *, wide: bool) -> tuple[str, ...]:
-    """Download and row copies stand beside the containers where there is room for all three, else for one subject."""
-    both = tuple(name for name in ("download", "rows") if name in wish.panes)
-    if "containers" not in wish.panes:
-        return both
-    return ("containers", *both) if wide else ("containers",)
+    """Download and row copies, or the containers; with room for history the way back beside them."""
+    staged = tuple(name for name in ("download", "rows") if name in wish.panes)
+    first: tuple[str, ...] = staged or tuple(name for name in ("containers",) if name in wish.panes)
+    alone = len(staged) == 1
+    return (*first, "wayback") if (wide or alone) and "wayback" in wish.panes else first
+
+
+def _last_row(columns: int, y: int, height: int, side: Sequence[str]) -> dict[str, Place]:
+    """Events and log; watchdog and drift stand over each other between them, one alone below the events."""
+    if not side:
+        events, log = _widths(columns, ("events", "log"))
+        return {"events": Place(0, y, events, height), "log": Place(events, y, log, height)}
+    left, middle, right = _widths(columns, ("events", "side", "log"))
+    if len(side) == 1:
+        below = min(7, height // 2)
+        return {
+            "events": Place(0, y, left, height - below),
+            side[0]: Place(0, y + height - below, left, below),
+            "log": Place(left, y, middle + right, height),
+        }
+    upper = height // 2
+    return {
+        "events": Place(0, y, left, height),
+        side[0]: Place(left, y, middle, upper),
+        side[1]: Place(left, y + upper, middle, height - upper),
+        "log": Place(left + middle, y, right, height),
+    }
 
 
 def _widths(columns: int, line: Sequence[str]) -> list[int]:
     """Equal ones, the last takes what is over; containers need three fifths for their names."""
-    if len(line) == 3 and line[0] == "containers":
-        return [columns - 2 * (columns // 5), columns // 5, columns // 5]
+    if line == ("containers", "wayback"):
+        return [3 * (columns // 5), columns - 3 * (columns // 5)]
     each = columns // max(1, len(line))
     return [*[each] * (len(line) - 1), columns - each * (len(line) - 1)] if line else []
 
 
-def _boxed_heights(room: int, wish: Wish, *, wide: bool) -> tuple[int, int, int, int]:
-    least = (13, 14, 8) if wide else (7, 7, 6)
-    second = min(wish.containers, 8) + 4 if "containers" in wish.panes else 8
-    if not _second_row(wish, wide=wide):
+def _boxed_heights(room: int, wish: Wish, line: Sequence[str], *, wide: bool, opened: bool) -> tuple[int, ...]:
+    """Of each row of panes, from the top; the last takes what is over."""
+    least = (13 if wide else 7, 14 if wide else 7, 8 if wide else 6)
+    second = (13 if wide else 8) if line and line[0] == "download" else min(wish.containers, 8) + 4
+    if wide and "wayback" in line:
+        second = 13
+    if not line:
         least, second = (0, *least[1:]), 0
     third = 14 if wide else 8
     twice = wide and not wish.by_memory
     nodes = wish.nodes * (2 if twice else 1) + (4 if twice else 3)
-    nodes = max(5, min(nodes, room - least[0] - least[1] - least[2]))
+    nodes = max(5, min(nodes, room - sum(least)))
     left = room - nodes
     second = max(5, min(second, left - third - least[2])) if second else 0
     left -= second
+    if opened:
+        third = least[1]
+        return nodes, second, left - third, third
     third = max(7, min(third, left - least[2]))
     return nodes, second, third, left - third

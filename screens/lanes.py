@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from console.lamps import lamps
 from console.readings.health import LaneState
-from console.snapshot import LaneView, Snapshot
+from console.snapshot import LaneView, Severity, Snapshot
 
 _WORST_FIRST = (
     LaneState.STALLED,
@@ -22,8 +23,15 @@ _WORST_FIRST = (
 
 
 def worst_lane(snapshot: Snapshot) -> str:
-    """The name of the worst lane; of equals the first in the fleet file."""
-    return min(snapshot.lanes, key=_rank).name
+    """The name of the worst lane: first those with a red lamp, then by state; of equals the first in the fleet file."""
+    return min(snapshot.lanes, key=lambda lane: (not _red(snapshot, lane), _rank(lane))).name
+
+
+def _red(snapshot: Snapshot, lane: LaneView) -> bool:
+    try:
+        return any(lamp.severity is Severity.ACT for lamp in lamps(snapshot, lane))
+    except Exception:  # a lane that cannot be judged is looked at first; the fault itself is told with its lamps
+        return True
 
 
 def settled(snapshot: Snapshot) -> bool:

@@ -110,8 +110,14 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def table_rows(cells: tuple[tuple[int, str, Ink], ...], last_column: int, text: str, width: int) -> list[Text]:
-    """One row of cells whose last text wraps under itself."""
+    """One row of cells whose last text wraps under itself; behind a cell that is too long a new row begins."""
     parts = wrapped(text, max(8, width - last_column))
-    rows: list[Text] = [(*cells, (last_column, parts[0], TEXT))]
+    rows: list[Text] = [()]
+    edges = [*(column for column, _, _ in cells[1:]), last_column]
+    for cell, edge in zip(cells, edges, strict=True):
+        rows[-1] = (*rows[-1], cell)
+        if cell[0] + measure(cell[1]) >= edge:
+            rows.append(())
+    rows[-1] = (*rows[-1], (last_column, parts[0], TEXT))
     rows += [((last_column, part, TEXT),) for part in parts[1:]]
     return rows

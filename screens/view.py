@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -10,7 +11,7 @@ from console.alarms import Alarm, alarms
 from console.lamps import Lamp, lamps
 from console.snapshot import LaneView, Severity, Snapshot
 from screens.lanes import lane_or_worst
-from widgets.glance import Glance, KeyHint, layout_for
+from widgets.glance import Glance, KeyHint, LaneGlance, layout_for
 from widgets.ink import loudness
 
 Faulty = Callable[[str, Exception], object]
@@ -26,6 +27,8 @@ class View:
     lane: str = ""
     """'' until something is known: then the worst."""
     focus: int = 1
+    before: int = 1
+    """What was in focus before a pane without a place of its own was opened: Esc goes back there."""
     zoomed: bool = False
     filter: str = ""
     acknowledged: frozenset[str] = frozenset()
@@ -60,7 +63,7 @@ def glance(moment: Moment, view: View, place: Place, columns: int, rows: int, fa
         lamps=_lamps(moment.shown, lane, faulty),
         alarms=_unseen_first((*moment.own_alarms, *_alarms(moment.newest, faulty)), view.acknowledged),
         acknowledged=view.acknowledged,
-        lanes=tuple((item.name, _worst(_lamps(moment.shown, item, faulty))) for item in moment.shown.lanes),
+        lanes=tuple(_of_lane(item.name, _lamps(moment.shown, item, faulty)) for item in moment.shown.lanes),
         layout=layout_for(columns, rows),
         focus=view.focus,
         held=moment.held,
@@ -71,12 +74,6 @@ def glance(moment: Moment, view: View, place: Place, columns: int, rows: int, fa
         no_colour=view.no_colour,
         notice=moment.notice,
     )
-
-
-def still_active(view: View, found: tuple[Alarm, ...]) -> View:
-    """Forget acknowledgements of alarms whose cause is gone: if they come back they are new."""
-    kept = view.acknowledged & {alarm.key for alarm in found}
-    return view if kept == view.acknowledged else replace(view, acknowledged=kept)
 
 
 def hints(place: Place) -> tuple[KeyHint, ...]:
@@ -112,5 +109,7 @@ def _unseen_first(found: tuple[Alarm, ...], seen: frozenset[str]) -> tuple[Alarm
     return tuple(sorted(found, key=lambda alarm: (alarm.key in seen, -loudness(alarm.severity))))
 
 
-def _worst(four: tuple[Lamp, ...]) -> Severity:
-    return max((lamp.severity for lamp in four), key=loudness, default=Severity.NORMAL)
+def _of_lane(name: str, four: tuple[Lamp, ...]) -> LaneGlance:
+    worst = max(four, key=lambda lamp: loudness(lamp.severity))
+    word = re.match(r"[A-Z][A-Z, ]*", worst.word)
+    return LaneGlance(name, worst.severity, word[0].strip(" ,") if word else "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -32,6 +32,39 @@ def bar(parts: Parts, width: int, *, plain: bool = False) -> Row:
     if width <= 0:
         return ()
     return _plain(parts, width) if plain else _eighths(parts, width)
+
+
+def segments(parts: Sequence[tuple[float, str]], width: int, *, plain: bool = False) -> Row:
+    """`width` cells of a bar parted into (share, ink), one after the other. `plain` draws `[###==++..]`."""
+    if width <= 0:
+        return ()
+    if plain:
+        return _plain_segments(parts, width)
+    cells, edge, at = [], 0.0, 0
+    edges: list[tuple[int, str]] = []
+    for share, ink in parts:
+        edge += _share(share)
+        edges.append((round(min(1.0, edge) * width * 8), ink))
+    for x in range(width):
+        while at < len(edges) and edges[at][0] <= 8 * x:
+            at += 1
+        if at == len(edges):
+            cells.append((" ", Ink("text", "track")))
+            continue
+        end, ink = edges[at]
+        after = next((name for until, name in edges[at + 1 :] if until > end), "track")
+        cells.append((" ", Ink("text", ink)) if end >= 8 * x + 8 else (EIGHTHS[end - 8 * x], Ink(ink, after)))
+    return _runs(cells)
+
+
+def _plain_segments(parts: Sequence[tuple[float, str]], width: int) -> Row:
+    if width <= _BRACKETS:
+        return (Span("." * width, Ink()),)
+    inner, text, edge = width - _BRACKETS, "", 0.0
+    for sign, (share, _) in zip("#=+-", parts, strict=False):
+        edge += _share(share)
+        text += sign * (round(min(1.0, edge) * inner) - len(text))
+    return (Span(f"[{text.ljust(inner, '.')}]", Ink()),)
 
 
 def _share(value: float | None) -> float:

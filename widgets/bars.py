@@ -8,7 +8,7 @@ from console.readings.quality import Quality, Reading
 from console.snapshot import Severity, Snapshot
 from widgets import format as fmt
 from widgets.cells import Line, blank, measure
-from widgets.glance import Glance, KeyHint
+from widgets.glance import Glance, KeyHint, LaneGlance
 from widgets.ink import (
     BOLD,
     BRIGHT,
@@ -25,6 +25,7 @@ from widgets.ink import (
     Row,
     chip_of,
     ink_of,
+    loudness,
 )
 from widgets.pane import Bar
 
@@ -172,15 +173,30 @@ def _kind(snapshot: Snapshot) -> tuple[str, Ink]:
 
 
 def _other_lanes(line: Line, glance: Glance, column: int, limit: int) -> int:
-    """Other lanes that are not in order, by name and shape."""
-    for name, severity in glance.lanes:
-        if name == glance.lane.name or severity in (Severity.NORMAL, Severity.INFO):
-            continue
-        text = f"{glance.signs.of(severity)} {name}".strip()
-        if column + measure(text) + 2 > limit:
-            break
-        column = line.put(column, text, ink_of(severity)) + 2
-    return column
+    """Other lanes that are not in order: `1 other lane CRIT: station DOWN`, or as much of it as there is room for."""
+    bad = [lane for lane in glance.lanes if lane.name != glance.lane.name and lane.severity in _BAD]
+    if not bad:
+        return column
+    bad.sort(key=lambda lane: -loudness(lane.severity))
+    worst, ink = bad[0], ink_of(bad[0].severity)
+    room = limit - column - 2
+    for text in _others_in_words(bad, glance.signs.of(worst.severity) or WORDS[worst.severity]):
+        if measure(text) <= room:
+            return line.put(column, text, ink) + 2
+    # The name of the worst one may be cut, that there is one may not.
+    return line.put(column, f"{WORDS[worst.severity]} {worst.name}", ink, to=max(column + 4, limit - 2)) + 2
+
+
+_BAD = (Severity.LOOK, Severity.ACT)
+
+
+def _others_in_words(bad: list[LaneGlance], sign: str) -> tuple[str, ...]:
+    noun = "other lane" if len(bad) == 1 else "other lanes"
+    named = ", ".join(f"{lane.name} {lane.word}".strip() for lane in bad)
+    worst = f"{bad[0].name} {bad[0].word}".strip()
+    more = f" +{len(bad) - 1}" if len(bad) > 1 else ""
+    head = f"{len(bad)} {noun} {WORDS[bad[0].severity]}"
+    return (f"{head}: {named}", f"{head}: {worst}{more}", f"{sign} {worst}{more}", f"{sign} {bad[0].name}{more}")
 
 
 def lamp_rows(glance: Glance, width: int) -> tuple[Row, Row]:

@@ -1,4 +1,4 @@
-"""Pane 2 of a lane in named containers: which there are, who serves, what the others are."""
+"""The containers of a lane: which there are, who serves, what the others are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from widgets.glance import Glance
 from widgets.ink import BRIGHT, DIM, LOOK, STRONG, TEXT, TITLE_FOCUS, Ink, Row
 from widgets.pane import Pane
 from widgets.sheet import Sheet, Title, section
+from widgets.slots import NUMBERS
 
+_PANE = NUMBERS["containers"]
 SERVES = "serves :"
 RANK_DOWN = "rank is down"
 OTHER = "other"
@@ -46,9 +48,9 @@ class Entry:
 
 
 class ContainersPane(Pane):
-    """Pane 2 where the lane runs in named containers."""
+    """The lane's containers."""
 
-    NUMBER = 2
+    NUMBER = _PANE
     NAME = "containers"
 
     def slice(self, glance: Glance) -> tuple[object, ...]:
@@ -62,17 +64,10 @@ class ContainersPane(Pane):
         return rows(glance, width, height)
 
 
-def in_containers(glance: Glance) -> bool:
-    """Whether the lane's engine runs in containers that can be asked for."""
-    hosts = glance.snapshot.fleet.hosts
-    asked = [name for name in glance.lane.lane.rank_hosts if name not in hosts or hosts[name].docker]
-    return glance.lane.lane.runs_in != "host" and bool(asked)
-
-
 def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
     """The lane's containers first, then what else its hosts hold; one line where there is but one."""
     readings = _readings(glance)
-    title = Title(2, "containers", oldest((r for _, r in readings), glance.now))
+    title = Title(_PANE, "containers", oldest((r for _, r in readings), glance.now))
     if not glance.boxed and height == 1:
         return (_one_line(glance, title, width),)
     sheet = Sheet(glance, title, width, height)

@@ -8,6 +8,7 @@ from console.readings.health import LaneState
 from console.snapshot import LaneView
 from widgets import format as fmt
 from widgets.ages import AgeMark, age_room, in_lane, mark, pulse, shown
+from widgets.bands import Band, usual_band
 from widgets.cells import Line, measure
 from widgets.glance import Glance
 from widgets.ink import BOLD, DIM, TEXT, Ink, Row
@@ -29,8 +30,8 @@ class DecodePane(Pane):
     def slice(self, glance: Glance) -> tuple[object, ...]:
         """See `Drawn.slice`."""
         lane = glance.lane
-        seen = lane.throughput, lane.history, lane.usual_decode, lane.last_decode, lane.verdict.state
-        return *seen, pulse(glance.now, lane.throughput)
+        bands = lane.usual_decode, lane.usual_by_running, lane.last_decode
+        return lane.throughput, lane.history, *bands, lane.verdict.state, pulse(glance.now, lane.throughput)
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `rows`."""
@@ -61,17 +62,27 @@ def rate_cells(lane: LaneView, glance: Glance) -> tuple[str, Ink]:
     """The rate in a field wide enough for the usual one, so that its digits never jump."""
     value, dim = shown(lane.throughput, glance.now)
     rate = value.decode_tps if value is not None else None
-    field = max(4, len(fmt.tps(lane.usual_decode[1])) if lane.usual_decode else 4)
+    highs = [high for _, _, high, _ in lane.usual_by_running]
+    highest = max([lane.usual_decode[1] if lane.usual_decode else 0.0, *highs])
+    field = max(4, len(fmt.tps(highest)))
     text = fmt.tps(rate)
     return (text if text == fmt.NONE else text.rjust(field)), DIM if dim else BOLD
 
 
-def usual_words(lane: LaneView) -> str:
-    """`usual 63–69`; empty before it is known."""
-    if lane.usual_decode is None:
+def band_now(glance: Glance) -> Band | None:
+    """The usual band at the present number of running requests."""
+    value, _ = shown(glance.lane.throughput, glance.now)
+    running = value.running if value is not None else None
+    return usual_band(glance.lane, None if running is None else round(running))
+
+
+def usual_words(band: Band | None) -> str:
+    """`usual 63–69 at 3 running`; empty before it is known."""
+    if band is None:
         return ""
-    low, high = (fmt.number(rate) for rate in lane.usual_decode)
-    return f"usual {low}–{high}" if low != high else f"usual {low}"
+    low, high = fmt.number(band.low), fmt.number(band.high)
+    said = f"usual {low}–{high}" if low != high else f"usual {low}"
+    return said if band.running is None else f"{said} at {band.running} running"
 
 
 def _headline(line: Line, sheet: Sheet, glance: Glance) -> None:
@@ -79,21 +90,18 @@ def _headline(line: Line, sheet: Sheet, glance: Glance) -> None:
     text, ink = rate_cells(lane, glance)
     after = line.words(sheet.left, (text, ink), ("tok/s", DIM), to=sheet.right)
     said = _context(lane, glance)
-    for words in (said, usual_words(lane)):
+    for words in (said, said.removesuffix(" running"), usual_words(band_now(glance)).partition(" at ")[0]):
         if words and after + 1 + measure(words) <= sheet.right:
             line.right(sheet.right, words, DIM, start=after + 1)
             return
 
 
 def _context(lane: LaneView, glance: Glance) -> str:
-    usual = usual_words(lane)
-    value, _ = shown(lane.throughput, glance.now)
+    usual = usual_words(band_now(glance))
     if lane.verdict.state not in _WORKING and lane.last_decode:
         was = f"was {fmt.tps(lane.last_decode)}"
         return f"{was}, {usual}" if usual else was
-    if not usual:
-        return "usual not known yet"
-    return f"{usual} at {value.running} running" if value is not None and value.running else usual
+    return usual or "usual not known yet"
 
 
 def _plot(sheet: Sheet, glance: Glance, height: int) -> None:
@@ -105,10 +113,12 @@ def _plot(sheet: Sheet, glance: Glance, height: int) -> None:
     step = WIDE_HISTORY / (2 * width) if glance.wide else 1.0
     points = [(point.at, point.decode_tps) for point in lane.history]
     values = resample(points, glance.now, step, 2 * width)
-    top = top_of(values, lane.usual_decode, height)
+    found = band_now(glance)
+    band = None if found is None else (found.low, found.high)
+    top = top_of(values, band, height)
     _, dim = shown(lane.throughput, glance.now)
-    drawn = plot(values, width, height, top, lane.usual_decode, plain=glance.ascii, quiet=dim)
-    scaled = lane.usual_decode is not None or any(math.isfinite(value) for value in values)
+    drawn = plot(values, width, height, top, band, plain=glance.ascii, quiet=dim)
+    scaled = band is not None or any(math.isfinite(value) for value in values)
     labels = _labels(height, top) if scaled else {}
     for y, row in enumerate(drawn):
         line = sheet.line()
@@ -182,10 +192,14 @@ def _one_line(glance: Glance, width: int) -> Row:
     span = 60.0
     values = resample(points, glance.now, span / (2 * cells), 2 * cells)
     _, dim = shown(lane.throughput, glance.now)
-    drawn = plot(values, cells, 1, top_of(values, lane.usual_decode, 1), plain=glance.ascii, quiet=dim)
+    found = band_now(glance)
+    top = top_of(values, None if found is None else (found.low, found.high), 1)
+    drawn = plot(values, cells, 1, top, plain=glance.ascii, quiet=dim)
     line.spans(24, drawn[0])
     line.put(44, "60s", DIM)
     limit = width - 1 - age_room(engine_age(glance).text) - 1
-    said = next((w for w in (_context(lane, glance), usual_words(lane)) if 49 + measure(w) <= limit), "")
+    usual = usual_words(found)
+    shorter = usual.removesuffix(" running"), usual.partition(" at ")[0]
+    said = next((w for w in (_context(lane, glance), usual, *shorter) if 49 + measure(w) <= limit), "")
     line.put(49, said, DIM)
     return line.build()

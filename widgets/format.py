@@ -19,12 +19,15 @@ __all__ = [
     "duration",
     "ghz",
     "gib",
+    "hour",
     "known",
     "mtok",
     "number",
     "percent",
     "revision",
     "seconds",
+    "size",
+    "size_unit",
     "time_of_day",
     "tps",
     "utc",
@@ -68,6 +71,21 @@ def count(value: float | None, width: int = 0) -> str:
 def gib(size: float | None, width: int = 0) -> str:
     """Bytes as GiB with one decimal: `2.9`."""
     return number(None if size is None else size / GIB, 1, width)
+
+
+def size_unit(size: float | None) -> str:
+    """The decimal unit that bytes of this order are written in: `GB`, below a tenth of it `MB`, then `kB`."""
+    if size is None or not math.isfinite(size) or size >= 1e8:
+        return "GB"
+    return "MB" if size >= 1e5 else "kB"
+
+
+def size(value: float | None, unit: str = "GB", width: int = 0) -> str:
+    """Bytes in a decimal unit with one decimal: `510.0`."""
+    return number(None if value is None else value / _UNITS[unit], 1, width)
+
+
+_UNITS = {"kB": 1e3, "MB": 1e6, "GB": 1e9}
 
 
 def tps(rate: float | None, width: int = 0) -> str:
@@ -141,6 +159,12 @@ def time_of_day(wall: float | None, now: float | None = None) -> str:
     if today is not None and today.date() != moment.date():
         return f"{moment.day} {_MONTHS[moment.month - 1]}"
     return f"{moment:%H:%M:%S}"
+
+
+def hour(wall: float | None) -> str:
+    """Unix time as hours and minutes UTC: `22:06`."""
+    moment = _moment(wall)
+    return NONE if moment is None else f"{moment:%H:%M}"
 
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from console.alarms import Alarm
 from console.lamps import Lamp
@@ -43,6 +44,16 @@ class KeyHint:
     """Why a key that is not available is not: `this version only reads`."""
 
 
+class LaneGlance(NamedTuple):
+    """One lane as the header of another one's screen shows it."""
+
+    name: str
+    severity: Severity
+    """Of its worst lamp."""
+    word: str = ""
+    """That lamp's word: `DOWN`, `GAVE UP`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Glance:
     """Everything a pane may show. `layout` says whether panes are boxed."""
@@ -54,11 +65,11 @@ class Glance:
     """Unacknowledged first, then worst first."""
     acknowledged: frozenset[str] = frozenset()
     """Keys of alarms that the operator has seen."""
-    lanes: tuple[tuple[str, Severity], ...] = ()
+    lanes: tuple[LaneGlance, ...] = ()
     """All lanes with their worst lamp, for the header."""
     layout: Layout = Layout.BOXED
     focus: int = 0
-    """Number of the focused pane; 0 for none."""
+    """Number of the focused pane (`widgets/slots.py`); 0 for none."""
     held: float | None = None
     """Seconds that a held picture is behind the newest; None while the screen shows the newest."""
     filter: str = ""

@@ -8,6 +8,7 @@ from console.snapshot import LaneView
 from widgets import format as fmt
 from widgets.ages import age_room, pulse, shown
 from widgets.bar import Parts, bar
+from widgets.boots import pool_sizes
 from widgets.cells import Line
 from widgets.decode import WIDE_HISTORY, axis, engine_age
 from widgets.glance import Glance
@@ -35,7 +36,7 @@ class KvPane(Pane):
         history = lane.history if glance.wide else ()
         return (
             lane.throughput,
-            lane.pools,
+            pool_sizes(lane),
             history,
             lane.lights.scrape.detail,
             lane.verdict.state,
@@ -76,7 +77,7 @@ def pool_cells(value: Throughput | None, lane: LaneView) -> tuple[float | None, 
     The size is fixed at boot, so that of the last boot seen stands while no scrape is read.
     """
     if value is None:
-        return None, fmt.mtok(lane.pools[-1] if lane.pools else None), None
+        return None, fmt.mtok(sizes[-1] if (sizes := pool_sizes(lane)) else None), None
     kv = value.kv
     return kv.used_tokens, _size(kv), kv.used_fraction
 
@@ -113,13 +114,18 @@ def _history(sheet: Sheet, glance: Glance, value: Throughput | None, height: int
 
 
 def _boots(sheet: Sheet, glance: Glance) -> None:
+    """Pool sizes of this lane's boots, the newest at the right; with room, between which they vary."""
     line = sheet.line()
     after = line.put(sheet.left, "boots, M", DIM)
-    pools = glance.lane.pools[-_BOOTS_SHOWN:]
-    if not pools:
+    sizes = pool_sizes(glance.lane)
+    if not sizes:
         line.right(sheet.right, fmt.NONE, DIM, start=after)
+        return
     edge = sheet.right
-    for index, size in enumerate(reversed(pools)):
+    if len(sizes) > 1 and sheet.right - sheet.left >= 56:
+        low, high = fmt.number(min(sizes) / 1e6, 1), fmt.number(max(sizes) / 1e6, 1)
+        edge = line.words_right(edge, ("varies", DIM), (f"{low}–{high}", TEXT)) - 3
+    for index, size in enumerate(reversed(sizes[-_BOOTS_SHOWN:])):
         if edge - 7 >= after:
             line.right(edge, fmt.mtok(size, 6), BRIGHT if index == 0 else TEXT, start=after)
         edge -= 7
@@ -202,8 +208,8 @@ def _one_line(glance: Glance, width: int) -> Row:
     accepted = fmt.number(spec.accepted_per_step if spec else None, 2)
     tail: tuple[tuple[str, Ink], ...] = (("accept", DIM), (accepted, ink), ("+1" if spec else "", DIM))
     start = line.words_right(limit, *tail, start=after + 1)
-    if lane.pools:
-        boots = tuple((fmt.mtok(size), TEXT) for size in lane.pools[-_BOOTS_SHOWN:])
+    if sizes := pool_sizes(lane):
+        boots = tuple((fmt.mtok(size), TEXT) for size in sizes[-_BOOTS_SHOWN:])
         room = start - 2 - (after + 2) - 6
         while boots and sum(len(text) + 1 for text, _ in boots) > room:
             boots = boots[1:]

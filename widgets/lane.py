@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from console.lamps import NO_STEP_SHOWN_S
+from console.readings.answers import HttpAnswer, Transport
 from console.readings.health import HttpVerdict, LaneState, Progress
 from console.readings.quality import Quality, Reading
 from console.readings.throughput import ScrapeVerdict
 from console.snapshot import LaneView
+from widgets import boots
 from widgets import format as fmt
 from widgets.ages import AgeMark, age_room, in_lane, mark, oldest, pulse, shown
+from widgets.cells import Line
 from widgets.glance import Glance
-from widgets.ink import BOLD, BRIGHT, DIM, INFO, LOOK, TEXT, Ink, Row
+from widgets.ink import ACT, BOLD, BRIGHT, DIM, INFO, LOOK, TEXT, Ink, Row
 from widgets.pane import Pane
 from widgets.sheet import Sheet, Title, section
 
@@ -40,8 +43,12 @@ class LanePane(Pane):
     def slice(self, glance: Glance) -> tuple[object, ...]:
         """See `Drawn.slice`."""
         lane, containers = glance.lane, _container_readings(glance)
-        up, held = _up(glance), fmt.duration(glance.now - lane.state_since)
-        return lane, *containers, up, held, pulse(glance.now, lane.health, lane.throughput, lane.served, *containers)
+        readings = (lane.health, lane.throughput, lane.served, *containers, *_front_reading(lane))
+        boot = lane.boot_progress
+        told = None if boot is None else (fmt.duration(boot.elapsed), fmt.duration(boot.phase_elapsed), boot.late)
+        seen = (lane.lane, lane.lights, lane.verdict, lane.boot, lane.boots, told)
+        held = fmt.duration(glance.now - lane.state_since)
+        return *seen, *readings, _up(glance), held, pulse(glance.now, *readings)
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `rows`."""
@@ -56,18 +63,46 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
     if not glance.boxed and height == 1:
         return (_one_line(glance, width),)
     sheet = Sheet(glance, title, width, height)
+    front = _front(glance)
+    apart = front is not None and sheet.room > 6
     for light in lights(glance):
-        line = sheet.line()
-        line.put(sheet.left, light.name, DIM)
-        line.right(sheet.right, light.age.text, light.age.ink, start=sheet.left + 15, age=True)
-        edge = sheet.right - age_room(light.age.text) - 1
-        after = line.put(sheet.left + 10, light.word, light.ink, to=edge)
-        line.words(max(sheet.left + 15, after + 1), *light.rest, to=edge)
-    _requests(sheet, glance)
-    _boot(sheet, glance)
-    if sheet.left_over >= 2:
+        _light(sheet, light if apart or light.name != "http" else _with_front(light, front))
+        if apart and front is not None and light.name == "http":
+            _light(sheet, front)
+    boot = boots.booting(lane) or boots.failure_of(lane) is not None
+    if boot:
+        boots.phase_row(sheet, lane)
+    else:
+        _requests(sheet, glance)
+    quiet = lane.verdict.state in _QUIET_STATES or boots.booting(lane)
+    if not quiet and sheet.left_over > 4:
+        _boot(sheet, glance)
+        _state(sheet, glance)
+    elif boot or sheet.left_over <= boots.LEAST_ROWS + 1:
+        _boot(sheet, glance)
+    boots.notes(sheet, lane)
+    if sheet.left_over > boots.LEAST_ROWS:
+        sheet.line()
+        boots.history(sheet, glance)
+    if quiet and sheet.left_over >= 2:
         _state(sheet, glance)
     return sheet.done()
+
+
+def _light(sheet: Sheet, light: Light) -> None:
+    line = sheet.line()
+    line.put(sheet.left, light.name, DIM)
+    line.right(sheet.right, light.age.text, light.age.ink, start=sheet.left + 15, age=True)
+    edge = sheet.right - age_room(light.age.text) - 1
+    after = line.put(sheet.left + 10, light.word, light.ink, to=edge)
+    line.words(max(sheet.left + 15, after + 1), *light.rest, to=edge)
+
+
+def _with_front(light: Light, front: Light | None) -> Light:
+    """Where there is no row for the proxy, it stands in the engine's own row as soon as it is not well."""
+    if front is None or front.ink in (BRIGHT, DIM):
+        return light
+    return light._replace(rest=(("front", DIM), (front.word, front.ink)))
 
 
 def lights(glance: Glance) -> tuple[Light, Light, Light, Light]:
@@ -114,6 +149,26 @@ def _http(glance: Glance) -> Light:
         return Light("http", light.verdict.value, TEXT, ((light.detail or lane.health.error, DIM),), age)
     word = str(light.status) if light.status is not None else light.verdict.value
     return Light("http", word, _not_yet(lane), misses, age)
+
+
+def _front_reading(lane: LaneView) -> tuple[Reading[HttpAnswer], ...]:
+    return () if lane.front is None else (lane.front,)
+
+
+def _front(glance: Glance) -> Light | None:
+    """The proxy that clients come through, where the lane names one."""
+    reading = glance.lane.front
+    if reading is None:
+        return None
+    age = mark(reading, glance.now)
+    answer, dim = shown(reading, glance.now)
+    if answer is None:
+        word = "unknown" if reading.error or reading.down_since is not None else "not read"
+        return Light("front", word, LOOK if reading.error else TEXT, ((reading.error, DIM),), age)
+    if answer.transport is not Transport.ANSWERED or answer.status is None:
+        return Light("front", answer.transport.value, ACT, ((answer.detail, DIM),), age)
+    good = answer.status < 500
+    return Light("front", str(answer.status), (DIM if dim else BRIGHT) if good else ACT, (), age)
 
 
 def _took(seconds: float) -> Pieces:
@@ -181,6 +236,10 @@ def _boot(sheet: Sheet, glance: Glance) -> None:
     line = sheet.line()
     line.put(sheet.left, "boot", DIM)
     process = lane.lights.process
+    if boots.booting(lane):
+        edge = line.words_right(sheet.right, *boots.left_pieces(glance), start=sheet.left + 40) - 2
+        line.words(sheet.left + 10, *boots.elapsed_pieces(lane, _elapsed(glance)), to=edge)
+        return
     if process.running == 0 and process.expected and not process.unknown:
         up: Pieces = (("not running", DIM),)
     elif process.started_at is None:
@@ -188,14 +247,21 @@ def _boot(sheet: Sheet, glance: Glance) -> None:
     else:
         up = (("up", DIM), (_up(glance), TEXT))
     after = line.words(sheet.left + 10, *up, to=sheet.right)
-    usual = lane.lane.usual_boot_s
-    words = (("usual", DIM), (fmt.duration(usual), TEXT)) if usual else (("usual not known", DIM), ("", DIM))
+    usual, _ = boots.usual_words(lane)
+    if after + 8 + len(usual) > sheet.right:
+        usual = usual.partition("–")[0]
+    words = (("usual", DIM), (usual, TEXT)) if usual else (("usual not known", DIM), ("", DIM))
     line.words(after + 2, *words, to=sheet.right)
 
 
-def _up(glance: Glance) -> str:
+def _elapsed(glance: Glance) -> float | None:
+    """Seconds since the head's container was started."""
     started = glance.lane.lights.process.started_at
-    return fmt.duration(None if started is None else glance.host_wall(glance.lane.lane.head) - started)
+    return None if started is None else glance.host_wall(glance.lane.lane.head) - started
+
+
+def _up(glance: Glance) -> str:
+    return fmt.duration(_elapsed(glance))
 
 
 def _state(sheet: Sheet, glance: Glance) -> None:
@@ -243,8 +309,26 @@ def _one_line(glance: Glance, width: int) -> Row:
         ("steps", step, progress.ink),
     ):
         pieces += [(name, DIM), (word, ink), (" ", DIM)]
-    usual = lane.lane.usual_boot_s
+    if boots.booting(lane) or boots.failure_of(lane) is not None:
+        return _boot_line(line, glance, pieces[:6], width - 9)
     after = line.words(11, *pieces[:-1], to=width - 9)
-    if usual and after + 18 < width - 9:
-        line.words(after + 2, ("boot usual", DIM), (fmt.duration(usual), TEXT), to=width - 9)
+    usual, _ = boots.usual_words(lane)
+    if usual and after + 13 + len(usual) < width - 9:
+        line.words(after + 2, ("boot usual", DIM), (usual, TEXT), to=width - 9)
+    return line.build()
+
+
+def _boot_line(line: Line, glance: Glance, pieces: list[tuple[str, Ink]], edge: int) -> Row:
+    """Processes and http, then the boot in place of what cannot move yet."""
+    lane = glance.lane
+    after = line.words(11, *pieces[:-1], to=edge)
+    failure = boots.failure_of(lane)
+    if failure is not None:
+        ink = LOOK if failure.heals else ACT
+        line.words(after + 2, ("boot", DIM), ("FAILS" if failure.heals else "FAILED", ink), (failure.cause, TEXT),
+                   to=edge)  # fmt: skip
+    else:
+        elapsed = boots.elapsed_pieces(lane, _elapsed(glance))
+        short = tuple((text.partition("–")[0], ink) for text, ink in elapsed)
+        line.words(after + 2, *boots.phase_pieces(lane)[:1], ("boot", DIM), *short, to=edge)
     return line.build()

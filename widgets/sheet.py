@@ -8,6 +8,7 @@ from widgets.ages import NO_AGE, AgeMark
 from widgets.cells import Line, blank, measure
 from widgets.glance import Glance
 from widgets.ink import ACCENT, DIM, LINE, STRONG, TITLE_FOCUS, Ink, Row
+from widgets.slots import digit
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,7 @@ class Title:
     """What stands in a title row."""
 
     number: int
+    """Of the pane (`widgets/slots.py`); 0 for what is none."""
     name: str
     age: AgeMark = NO_AGE
     note: str = ""
@@ -93,7 +95,7 @@ class Sheet:
         signs, ink, title = self.glance.signs, self._frame_ink, self.title
         line = Line(self.width, signs)
         line.put(0, signs.top_left + signs.across, ink)
-        number = f"{title.number} " if title.number else ""
+        number = f"{key} " if (key := digit(self.glance, title.number)) else ""
         gap = 1 if title.age.text else 0
         # The blank before a quiet age is part of it, so that both wait where the age is painted later.
         lead = " " if gap and title.age.ink == DIM else ""

@@ -30,13 +30,15 @@ class Place(StrEnum):
 
     DASHBOARD = "dashboard"
     LOGS = "logs"
+    EVENTS = "events"
     HELP = "help"
     EXPLAIN = "explain"
 
 
 ANYWHERE = frozenset(Place)
 DASHBOARD = frozenset({Place.DASHBOARD})
-READING = frozenset({Place.LOGS, Place.HELP, Place.EXPLAIN})
+ROLLING = frozenset({Place.LOGS, Place.EVENTS})
+READING = frozenset({*ROLLING, Place.HELP, Place.EXPLAIN})
 READ_ONLY = "not in this version: this console is read-only. Nothing was sent."
 
 
@@ -106,6 +108,19 @@ ACTIONS: tuple[Action, ...] = (
         short="log",
     ),
     Action(
+        "events",
+        ("v",),
+        "v",
+        "events",
+        "read the events",
+        "What happened, from the oldest event kept: search, scroll back.",
+        Group.LOOK,
+        commands=("events",),
+        palette=True,
+        key_line=True,
+        short="-",
+    ),
+    Action(
         "explain",
         ("x",),
         "x",
@@ -126,9 +141,9 @@ ACTIONS: tuple[Action, ...] = (
         "/",
         "filter",
         "filter",
-        "Only nodes, containers, events and log lines that hold the text; an empty text or Esc shows all.",
+        "Only rows that hold the text, in every pane that has rows; an empty text or Esc shows all.",
         Group.LOOK,
-        places=frozenset({Place.DASHBOARD, Place.LOGS}),
+        places=frozenset({Place.DASHBOARD, *ROLLING}),
         commands=("filter",),
         argument="TEXT",
         palette=True,
@@ -165,10 +180,24 @@ ACTIONS: tuple[Action, ...] = (
         "1-9",
         "focus",
         "focus a pane",
-        "Put the focus on the pane with that number.",
+        "Put the focus on the pane with that number; one that has no room of its own opens, Esc closes it.",
         Group.MOVE,
         commands=("focus",),
         argument="PANE",
+        key_line=True,
+        short="-",
+        fixed=True,
+    ),
+    Action(
+        "more-panes",
+        ("0",),
+        "0",
+        "more",
+        "panes without a number",
+        "Put the focus on the next pane that has no number: containers, watchdog, drift.",
+        Group.MOVE,
+        commands=("more",),
+        palette=True,
         key_line=True,
         short="-",
         fixed=True,
@@ -352,8 +381,33 @@ ACTIONS: tuple[Action, ...] = (
         "follow the newest line",
         "Stay at the newest line, or stop there.",
         Group.LOOK,
-        places=frozenset({Place.LOGS}),
+        places=ROLLING,
         commands=("follow",),
+        key_line=True,
+    ),
+    Action(
+        "only-matches",
+        ("m",),
+        "m",
+        "only matches",
+        "only what matches",
+        "Show only the lines that hold the text searched for, or all again.",
+        Group.LOOK,
+        places=ROLLING,
+        commands=("only",),
+        key_line=True,
+        short="only",
+    ),
+    Action(
+        "fold",
+        ("t",),
+        "t",
+        "fold",
+        "fold long lines",
+        "Lines longer than the screen in as many rows as they need, or cut to one row again.",
+        Group.LOOK,
+        places=ROLLING,
+        commands=("fold",),
         key_line=True,
     ),
     Action(
@@ -375,10 +429,11 @@ ACTIONS: tuple[Action, ...] = (
         "n",
         "next match",
         "next match",
-        "Jump to the next line that holds the text searched for.",
+        "Jump to the next older line that holds the text searched for.",
         Group.MOVE,
-        places=frozenset({Place.LOGS}),
+        places=ROLLING,
         key_line=True,
+        short="next",
     ),
     Action("scroll-up", ("up", "k"), "up", "up", "one line up", "One line up.", Group.MOVE, places=READING),
     Action("scroll-down", ("down", "j"), "down", "down", "one line down", "One line down.", Group.MOVE, places=READING),
@@ -426,7 +481,8 @@ def guarded() -> tuple[Action, ...]:
 
 
 _KEY_LINE_ORDER = (
-    *("back", "help", "command", "filter", "focus", "zoom", "logs", "follow", "next-host", "next-match", "page-down"),
+    *("back", "help", "command", "filter", "focus", "more-panes", "zoom", "logs", "events"),
+    *("follow", "next-host", "next-match", "only-matches", "fold", "page-down"),
     *("pause", "acknowledge", "explain", "next-lane", "quit"),
 )
 

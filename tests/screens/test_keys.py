@@ -13,17 +13,22 @@ from textual.pilot import Pilot
 
 from console.actions.catalog import ACTIONS, Place, available, guarded, palette
 from console.app import LaneswapApp
-from console.snapshot import LogLine, LogView
+from console.snapshot import Event, LogLine, LogView
 from screens.dashboard import DashboardScreen
+from screens.events import EventsScreen
 from screens.explain import ExplainScreen
 from screens.framed import FramedScreen
 from screens.help import HelpScreen
 from screens.logs import LogsScreen
 from screens.reader import ReadingScreen
+from screens.rolling import RollingScreen
 from screens.view import View
+from widgets.slots import NUMBERS
 
 Console = LaneswapApp
-OPEN = {Place.DASHBOARD: (), Place.HELP: ("?",), Place.LOGS: ("l",), Place.EXPLAIN: ("x",)}
+OPEN = {
+    **{Place.DASHBOARD: (), Place.HELP: ("?",), Place.LOGS: ("l",), Place.EVENTS: ("v",), Place.EXPLAIN: ("x",)},
+}
 
 
 def long_log() -> LogView:
@@ -33,7 +38,11 @@ def long_log() -> LogView:
 def source() -> FixedSource:
     from dataclasses import replace
 
-    return FixedSource(replace(two_lanes(), log=long_log()))
+    return FixedSource(replace(two_lanes(), log=long_log(), events=many_events()))
+
+
+def many_events() -> tuple[Event, ...]:
+    return tuple(Event(pictures.WALL - 300 + n, "n1", f"event {n}") for n in range(300))
 
 
 def reader_first(app: Console) -> int:
@@ -52,12 +61,14 @@ async def arrived(app: Console, pilot: Pilot[None], place: Place) -> None:
 Effect = Callable[[Console], bool]
 EFFECTS: dict[str, Effect] = {
     "logs": lambda app: isinstance(front(app), LogsScreen),
+    "events": lambda app: isinstance(front(app), EventsScreen),
     "explain": lambda app: isinstance(front(app), ExplainScreen),
     "filter": lambda app: front(app).prompt.kind == "/",  # type: ignore[attr-defined]
     "zoom": lambda app: app.view.zoomed,
     "ledger": lambda app: "no ledger yet" in text_of(app),
+    "more-panes": lambda app: app.view.focus == 10 and "containers" in text_of(app),
     "next-pane": lambda app: app.view.focus == 2,
-    "previous-pane": lambda app: app.view.focus == 8,
+    "previous-pane": lambda app: app.view.focus == 7,
     "up": lambda app: app.view.scroll.get(1) == 0,
     "down": lambda app: app.view.scroll.get(1) == 1,
     "next-lane": lambda app: app.view.lane == "dsv41",
@@ -70,13 +81,15 @@ EFFECTS: dict[str, Effect] = {
     "command": lambda app: front(app).prompt.kind == ":",  # type: ignore[attr-defined]
     "palette": lambda app: CommandPalette.is_open(app),
     "hint-quit": lambda app: app.is_running and "q quits" in text_of(app),
-    "follow": lambda app: isinstance(screen := front(app), LogsScreen) and not screen.following,
+    "follow": lambda app: isinstance(screen := front(app), RollingScreen) and not screen.following,
+    "only-matches": lambda app: "nothing searched for yet" in text_of(app),
+    "fold": lambda app: isinstance(screen := front(app), RollingScreen) and screen.fold,
     "next-host": lambda app: ("follow", "other", "n2") in app.source.calls,  # type: ignore[attr-defined]
     "next-match": lambda app: "nothing searched for yet" in text_of(app),
-    "scroll-down": lambda app: isinstance(front(app), LogsScreen) or reader_first(app) == 1,
-    "page-down": lambda app: isinstance(front(app), LogsScreen) or reader_first(app) > 1,
-    "scroll-up": lambda app: not isinstance(screen := front(app), LogsScreen) or not screen.following,
-    "page-up": lambda app: not isinstance(screen := front(app), LogsScreen) or not screen.following,
+    "scroll-down": lambda app: isinstance(front(app), RollingScreen) or reader_first(app) == 1,
+    "page-down": lambda app: isinstance(front(app), RollingScreen) or reader_first(app) > 1,
+    "scroll-up": lambda app: not isinstance(screen := front(app), RollingScreen) or not screen.following,
+    "page-up": lambda app: not isinstance(screen := front(app), RollingScreen) or not screen.following,
     "top": lambda app: reader_first(app) == 0,
     "end": lambda app: reader_first(app) > 0,
 }
@@ -169,15 +182,57 @@ async def test_guarded_keys_say_that_nothing_was_sent(place: Place) -> None:
 
 async def test_digits_focus_the_pane_of_that_number() -> None:
     async with console() as (app, pilot):
-        for number in (1, 2, 4, 5, 6, 7, 8):
+        for number in range(1, 10):
             await pilot.press(str(number))
             await pilot.pause()
             assert app.view.focus == number
-        for absent in ("3", "9"):
-            await pilot.press(absent)
+    async with console(FixedSource(pictures.station())) as (app, pilot):
+        await pilot.press("2")
+        await pilot.pause()
+        assert app.view.focus == NUMBERS["containers"]
+        await pilot.press("3")
+        await pilot.pause()
+        assert app.view.focus == NUMBERS["containers"]
+        assert "no pane '3' here; there are: 1 nodes, 4 lane" in text_of(app)
+        assert "2 containers, watchdog" in text_of(app)
+
+
+async def test_panes_without_a_number_open_one_after_the_other_and_escape_closes_them() -> None:
+    async with console() as (app, pilot):
+        await pilot.press("5")
+        screen = front(app)
+        assert isinstance(screen, DashboardScreen)
+        for name in ("containers", "watchdog", "drift", "containers"):
+            await pilot.press("0")
             await pilot.pause()
-            assert app.view.focus == 8
-            assert f"no pane '{absent}' here" in text_of(app)
+            assert app.view.focus == NUMBERS[name]
+            assert screen.places[name].width == 120 and "log" not in screen.places
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.view.focus == 5 and "log" in screen.places and "containers" not in screen.places
+
+
+async def test_a_pane_is_focused_by_its_name_and_explained_by_it() -> None:
+    async with console() as (app, pilot):
+        await pilot.press(":", *"focus wat", "tab", "enter")
+        await pilot.pause()
+        assert app.view.focus == NUMBERS["watchdog"]
+        assert "would act if the engine died now" in text_of(app)
+        await pilot.press(":", *"explain drift", "enter")
+        await pilot.pause()
+        assert "compared between the ranks" in text_of(app)
+
+
+async def test_what_has_a_place_on_a_large_screen_is_not_opened_there() -> None:
+    async with console(size=(200, 60)) as (app, pilot):
+        screen = front(app)
+        assert isinstance(screen, DashboardScreen)
+        whole = dict(screen.places)
+        for keys in ("9", "0", "0", "0"):
+            await pilot.press(keys)
+            await pilot.pause()
+            name = {9: "wayback", 10: "containers", 11: "watchdog", 12: "drift"}[app.view.focus]
+            assert (screen.places == whole) is (name != "containers")
 
 
 async def test_focus_is_drawn_in_one_pane_only() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pictures
 import pytest
-from fixed import FixedSource
+from fixed import FixedSource, two_lanes
 from textual.pilot import Pilot
 
 from console.app import LaneswapApp
@@ -50,9 +50,39 @@ def test_all_well(mode: str, size: tuple[int, int], snap_compare: Compare, monke
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("picture", ["trouble", "station", "unreachable", "nothing", "stalled"])
+@pytest.mark.parametrize("picture", [name for name in pictures.PICTURES if name != "spark4"])
 def test_pictures(picture: str, size: tuple[int, int], snap_compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
     assert snap_compare(app_for(picture, monkeypatch), terminal_size=size, run_before=keys())
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "dark"])
+@pytest.mark.parametrize("picture", ["neglected", "booting"])
+def test_what_keeps_a_lane_alive_in_every_mode(
+    picture: str, mode: str, size: tuple[int, int], snap_compare: Compare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = app_for(picture, monkeypatch, **MODES[mode])
+    assert snap_compare(app, terminal_size=size, run_before=keys())
+
+
+@pytest.mark.parametrize("size", SIZES[:2], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("name", ["wayback", "watchdog", "drift", "containers", "download", "rows"])
+def test_a_pane_that_is_opened_or_zoomed(
+    name: str, size: tuple[int, int], snap_compare: Compare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    after = ["z"] if name in ("download", "rows") else []
+    pressed = keys(":", *f"focus {name}", "enter", *after)
+    assert snap_compare(app_for("neglected", monkeypatch), terminal_size=size, run_before=pressed)
+
+
+@pytest.mark.parametrize("name", ["download", "rows", "watchdog", "drift", "wayback", "lane"])
+def test_the_explanation_of_a_pane(name: str, snap_compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = app_for("neglected", monkeypatch)
+    assert snap_compare(app, terminal_size=(80, 24), run_before=keys(":", *f"explain {name}", "enter"))
+
+
+def test_another_lane_is_down(snap_compare: Compare) -> None:
+    assert snap_compare(LaneswapApp(FixedSource(two_lanes())), terminal_size=(120, 40), run_before=keys("n"))
 
 
 @pytest.mark.parametrize("mode", ["no-colour", "no-colour-ascii", "light"])
@@ -63,7 +93,7 @@ def test_trouble_without_hue(mode: str, snap_compare: Compare, monkeypatch: pyte
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize(
-    "key", ["?", "x", "l", "z", "p", ":"], ids=["help", "explain", "log", "zoom", "paused", "command"]
+    "key", ["?", "x", "l", "v", "z", "p", ":"], ids=["help", "explain", "log", "events", "zoom", "paused", "command"]
 )
 def test_after_a_key(key: str, size: tuple[int, int], snap_compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
     assert snap_compare(app_for("spark4", monkeypatch), terminal_size=size, run_before=keys(key))

@@ -7,10 +7,14 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import upkeep
+
 from console.alarms import Alarm
 from console.fleet.inventory import Fleet, parse
 from console.lamps import Lamp
+from console.readings.boot import PhaseName
 from console.readings.containers import Container, Containers, ContainerState
+from console.readings.download import DownloadState
 from console.readings.facts import HostFacts
 from console.readings.gpu import Gpu
 from console.readings.health import (
@@ -29,7 +33,9 @@ from console.readings.health import (
 from console.readings.link import LinkState, LinkStatus
 from console.readings.memory import Memory, NumaNode, Pressure
 from console.readings.quality import Basis, Reading
+from console.readings.rows import RowCopies, RowState
 from console.readings.throughput import EngineKind, KvPool, Percentiles, ScrapeVerdict, Speculation, Throughput
+from console.readings.watchdog import WatchdogState
 from console.snapshot import (
     Event,
     HostView,
@@ -265,10 +271,27 @@ def lane(fleet: Fleet, name: str, hosts: tuple[HostView, ...], **extra: Any) -> 
         "ranks": ranks,
         "history": rates(),
         "pools": (5_160_000, 5_400_000, 5_880_000, 6_040_000),
-        "usual_decode": (63.0, 69.0),
+        "usual_decode": (48.0, 69.0),
+        "usual_by_running": ((1, 48.0, 52.0, 900), (3, 63.0, 69.0, 2400)),
         "last_decode": 66.3,
+        **(kept() if len(hosts) > 1 else {}),
     }
     return LaneView(**{**values, **extra})
+
+
+def kept() -> dict[str, Any]:
+    """What keeps a lane of several ranks alive, all well: a checkpoint and its row copies are being prepared."""
+    return {
+        "download": reading(upkeep.download(), 0.6, 5.0),
+        "rows": reading(upkeep.SERVING_ROWS, 0.7, 5.0),
+        "next_rows": reading(upkeep.NEXT_ROWS, 0.7, 5.0),
+        "watchdog": reading(upkeep.ARMED, 3, 5.0),
+        "drift": upkeep.EQUAL,
+        "site": reading(upkeep.site(), 3, 5.0),
+        "repos": tuple((name, reading(upkeep.repo(), 4, 5.0)) for name in ("n1", "n2", "n3", "n4")),
+        "boots": upkeep.BOOTS,
+        "boot": reading(upkeep.boot(PhaseName.READY, WALL - 273_660, ready=WALL - 273_660 + 575, now=None), 0.4),
+    }
 
 
 def _spark_hosts() -> tuple[HostView, ...]:
@@ -324,6 +347,12 @@ def spark4(*, rehearsal: bool = False) -> Snapshot:
     return Snapshot(1, NOW, WALL, fleet, rehearsal, hosts, (lane(fleet, "dsv41", hosts),), EVENTS, LOG)
 
 
+def _minute_6() -> RowCopies:
+    """Two copies whole, one without room, one on its way."""
+    copying = upkeep.copy(3, RowState.COPYING, "copying, no manifest", 0.65, rate=0.53 * GIB, left=31.0)
+    return replace(upkeep.NEXT_ROWS, copies=(upkeep.copy(0), upkeep.copy(1), upkeep.NEXT_ROWS.copies[2], copying))
+
+
 CRIT = Alarm("memory:n3", Severity.ACT, "n3", "free 2.9 of 119.7 GiB, 61.0 cached", "stop the copy or drop cache")
 STALE = Alarm("stale:n4", Severity.LOOK, "n4", "no memory reading for 14s", "")
 
@@ -362,7 +391,11 @@ def trouble() -> Snapshot:
         verdict=LaneVerdict(LaneState.DOWN, "2 of 4 ranks exited"),
         state_since=NOW - 41,
         history=rates(drop_at=41),
-    )
+        download=reading(upkeep.download(DownloadState.COMPLETE), 0.6, 5.0),
+        next_rows=reading(_minute_6(), 0.9, 5.0),
+        watchdog=reading(replace(upkeep.ARMED, state=WatchdogState.OFF, words="off, stopped by hand", protecting=False,
+                                 pid=None, since=WALL - 70), 2, 5.0),
+    )  # fmt: skip
     events = (
         EVENTS[-2],
         Event(WALL - 118, "n3", "memory: free below 4.0 GiB", Severity.ACT),
@@ -391,7 +424,9 @@ def unreachable() -> Snapshot:
         replace(n4, link=link4, memory=unread(), gpus=unread(), containers=unread(), facts=unread(), drift=None,
                 history=()),
     )  # fmt: skip
-    return replace(base, hosts=hosts)
+    view = base.lanes[0]
+    lost_here = {name: replace(getattr(view, name), **gone) for name in ("download", "rows", "next_rows", "watchdog")}
+    return replace(base, hosts=hosts, lanes=(replace(view, **lost_here),))
 
 
 def nothing_read() -> Snapshot:
@@ -406,6 +441,8 @@ def nothing_read() -> Snapshot:
     view = LaneView(
         "dsv41", fleet.lanes["dsv41"], unread(interval=10.0), unread(), unread(interval=10.0), Lights(),
         LaneVerdict(LaneState.UNKNOWN, "nothing was read yet"), NOW, ranks,
+        download=unread("look", 5.0), rows=unread("look", 5.0), next_rows=unread("look", 5.0),
+        watchdog=unread("look", 5.0),
     )  # fmt: skip
     return Snapshot(0, NOW, WALL, fleet, False, hosts, (view,))
 
@@ -422,8 +459,59 @@ def stalled() -> Snapshot:
         verdict=LaneVerdict(LaneState.STALLED, "3 running, 2 queued, no step for 41 s while /health answers 200"),
         state_since=NOW - 41,
         history=rates(drop_at=41),
+        download=reading(upkeep.download(DownloadState.STALLED, warnings=upkeep.WARNINGS[:1]), 0.6, 5.0),
+        watchdog=reading(upkeep.CHECKING, 3, 5.0),
+        drift=upkeep.DIFFERENT,
     )
     return replace(base, lanes=(hung,))
+
+
+def neglected() -> Snapshot:
+    """The lane serves, and everything that keeps it alive is in a bad way."""
+    base = spark4()
+    view = replace(
+        base.lanes[0],
+        download=reading(upkeep.WARNED, 0.6, 5.0),
+        rows=reading(upkeep.BAD_ROWS, 0.7, 5.0),
+        next_rows=None,
+        watchdog=reading(upkeep.GAVE_UP, 3, 5.0),
+        drift=upkeep.DIFFERENT,
+    )
+    return replace(base, lanes=(view,))
+
+
+def booting() -> Snapshot:
+    """The lane loads: in its fifth minute, and the log says in which phase."""
+    base = spark4()
+    lights = Lights(
+        ProcessLight(4, 4, started_at=WALL - 250),
+        HttpLight(HttpVerdict.REFUSED, None, None, 41, True),
+        ScrapeLight(ScrapeVerdict.REFUSED, "port closed"),
+        ProgressLight(Progress.UNKNOWN),
+    )
+    view = replace(
+        base.lanes[0],
+        lights=lights,
+        health=reading(HttpAnswer(NOW - 0.3, 0.01, Transport.REFUSED), 0.3, 10.0),
+        throughput=unread(error="connection refused"),
+        verdict=LaneVerdict(LaneState.BOOTING, "the container runs and has not answered since its start"),
+        state_since=NOW - 250,
+        history=rates(drop_at=250),
+        download=reading(upkeep.download(DownloadState.NONE), 0.6, 5.0),
+        next_rows=None,
+        boot=reading(upkeep.BOOTING, 0.4),
+        boot_progress=upkeep.PROGRESS,
+    )
+    return replace(base, lanes=(view,))
+
+
+def bare() -> Snapshot:
+    """Nothing was configured but hosts and a URL."""
+    base = spark4()
+    nothing = {name: None for name in kept()} | {"boots": (), "usual_by_running": (), "repos": ()}
+    left = ("rows: vars.root is not set", "download: no table `download` in the lane", "watchdog: the recipe has none")
+    view = replace(base.lanes[0], **nothing, unfilled=left, pools=())
+    return replace(base, lanes=(view,))
 
 
 def station() -> Snapshot:
@@ -452,6 +540,7 @@ def station() -> Snapshot:
         ProgressLight(Progress.MOVING, 991_240.0, None, 261.8, 0.0, 2, 0),
     )
     view = lane(fleet, "station", (box,), throughput=reading(values, 0.3), lights=lights, usual_decode=(240.0, 290.0),
+                usual_by_running=((2, 240.0, 290.0, 600),),
                 pools=(2_160_000, 2_180_000, 2_170_000, 2_180_000), history=rates(261.8), last_decode=261.8,
                 health=reading(HttpAnswer(NOW - 2, 0.002, Transport.ANSWERED, 200), 2, 2.0))  # fmt: skip
     return Snapshot(1, NOW, WALL, fleet, False, (box,), (view,), EVENTS, replace(LOG, host="station"))
@@ -464,6 +553,9 @@ PICTURES = {
     "unreachable": unreachable,
     "nothing": nothing_read,
     "stalled": stalled,
+    "neglected": neglected,
+    "booting": booting,
+    "bare": bare,
 }
 
 

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from console.lamps import Lamp, lamps
 from console.snapshot import Severity
 from widgets import bars
-from widgets.glance import KeyHint
+from widgets.glance import KeyHint, LaneGlance
 from widgets.ink import BRIGHT, CHIP_ACT, CHIP_INFO, CHIP_KEY, CHIP_LOOK, LOOK, text_of
 
 
@@ -34,11 +34,36 @@ def test_a_paused_screen_says_so_loudly() -> None:
     assert ink_at(head, "HELD 20s") == CHIP_LOOK
 
 
-def test_another_lane_in_trouble_is_named() -> None:
-    shown = glance(spark4(), lanes=(("dsv41", Severity.NORMAL), ("station", Severity.ACT), ("idle", Severity.NORMAL)))
+LANES = (
+    LaneGlance("dsv41", Severity.NORMAL),
+    LaneGlance("station", Severity.ACT, "DOWN"),
+    LaneGlance("idle", Severity.NORMAL),
+)
+
+
+def test_another_lane_in_trouble_is_named_with_its_word() -> None:
+    shown = glance(spark4(), lanes=LANES)
     text = text_of(bars.header(shown, 120))
-    assert "■ station" in text
+    assert "1 other lane CRIT: station DOWN" in text
     assert "idle" not in text
+    assert ink_at(bars.header(shown, 120), "station").fg == "act"
+
+
+def test_several_lanes_in_trouble_are_counted_worst_first() -> None:
+    lanes = (LaneGlance("late", Severity.LOOK, "DRAINING"), *LANES)
+    assert "2 other lanes CRIT: station DOWN, late DRAINING" in text_of(bars.header(glance(spark4(), lanes=lanes), 200))
+    assert "2 other lanes CRIT: station DOWN +1" in text_of(bars.header(glance(spark4(), lanes=lanes), 120))
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("width", range(80, 140, 3))
+def test_a_bad_lane_is_on_every_screen_whatever_its_name(width: int, plain: bool, count: int) -> None:
+    bad = tuple(LaneGlance(f"deepseek-v4.1-flash-experimental-{n}", Severity.ACT, "STALLED") for n in range(count))
+    shown = glance(spark4(rehearsal=True), lanes=(LANES[0], *bad), ascii=plain, no_colour=plain)
+    row = bars.header(shown, width)
+    assert any(span.ink.fg == "act" and span.text.strip() for span in row), text_of(row)
+    assert ("CRIT" in text_of(row)) or ("■" in text_of(row))
 
 
 def test_the_alarm_line_names_the_worst_and_counts_the_rest() -> None:

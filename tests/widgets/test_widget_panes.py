@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+import upkeep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pictures import (
@@ -34,6 +36,7 @@ from rich.cells import cell_len
 from console.alarms import Alarm
 from console.lamps import Lamp
 from console.readings.containers import Containers
+from console.readings.drift import Difference, Drift
 from console.readings.health import (
     HttpLight,
     HttpVerdict,
@@ -43,9 +46,23 @@ from console.readings.health import (
 )
 from console.readings.quality import Basis
 from console.readings.throughput import KvPool, ScrapeVerdict
-from console.snapshot import Event, LogLine, LogView, Severity, Snapshot
-from widgets import bars, containers, decode, download, events, kv, lane, log, nodes, rowcopies
-from widgets.glance import Glance, KeyHint
+from console.snapshot import Event, HostView, LogLine, LogView, Severity, Snapshot
+from widgets import (
+    bars,
+    containers,
+    decode,
+    download,
+    drift,
+    events,
+    kv,
+    lane,
+    log,
+    nodes,
+    rowcopies,
+    watchdog,
+    wayback,
+)
+from widgets.glance import Glance, KeyHint, LaneGlance
 from widgets.ink import ACCENT, BRIGHT, CHIP_ACT, DIM, LOOK, Ink, Row, text_of
 
 HOSTILE = "[@click=app.quit]東京[/v1/messages]" + "x" * 300
@@ -258,8 +275,18 @@ def test_unknown_is_never_zero_and_zero_is_zero() -> None:
 
 def test_a_band_of_one_number_is_written_once() -> None:
     base = spark4()
-    shown = glance(replace(base, lanes=(replace(base.lanes[0], usual_decode=(66.2, 66.4)),)))
+    shown = glance(replace(base, lanes=(replace(base.lanes[0], usual_by_running=((3, 66.2, 66.4, 60),)),)))
     assert "usual 66 at 3 running" in text_of(decode.rows(shown, 40, 8)[1])
+
+
+def test_the_usual_band_is_that_of_the_present_concurrency() -> None:
+    base = spark4()
+    for running, said in ((3, "usual 63–69 at 3 running"), (1, "usual 48–52 at 1 running"), (7, "usual 48–69 ")):
+        view = replace(base.lanes[0], throughput=reading(throughput(running=running), 0.3))
+        text = text_of(decode.rows(glance(replace(base, lanes=(view,))), 60, 8)[1])
+        assert said in text, running
+    few = replace(base.lanes[0], usual_by_running=((3, 63.0, 69.0, 5),))
+    assert "usual 48–69 " in text_of(decode.rows(glance(replace(base, lanes=(few,))), 60, 8)[1])
 
 
 def test_an_estimated_pool_carries_its_mark() -> None:
@@ -279,15 +306,6 @@ def test_an_empty_pool_says_why_and_what_fills_it() -> None:
     rows = " ".join(texts(kv.rows(glance(trouble()), 40, 8)))
     assert "Empty: connection refused." in rows
     assert "Fills with the next good scrape." in rows
-
-
-def test_panes_of_later_work_say_that_nothing_is_read() -> None:
-    for draw in (download.rows, rowcopies.rows):
-        for shown, width, height in ((glance(spark4()), 60, 8), (glance(spark4(), 80, 24), 80, 1)):
-            words = " ".join(texts(draw(shown, width, height)))
-            assert "This version reads no" in words
-            assert "not read" in words
-            assert not any(c.isdigit() for c in words.replace("2 download", "").replace("3 row copies", ""))
 
 
 # --- events, log -----------------------------------------------------------------------------------------
@@ -379,6 +397,32 @@ NASTY = [
 TEXT = st.one_of(st.text(max_size=40), st.just(HOSTILE), st.sampled_from(NASTY))
 
 
+def spoiled_upkeep(text: str, other: str, hosts: tuple[HostView, ...]) -> dict[str, Any]:
+    """What keeps a lane alive, every word of it from a hostile host."""
+    fetched = replace(
+        upkeep.WARNED, why=other, host=text, repo=other, revision=text, warnings=(text, other), upstream=other,
+        current=replace(upkeep.partial(), etag=text, path=other), orphans=(replace(upkeep.partial(), path=text),),
+        memory=replace(upkeep.NO_CAP, why=text),
+    )  # fmt: skip
+    copies = tuple(
+        replace(copy, host=text, path=other, words=f"{copy.state.value} {other}") for copy in upkeep.BAD_ROWS.copies
+    )
+    tiling = replace(upkeep.GAP, words=text, family=other, families={0: text, 1: other})
+    rows = replace(upkeep.BAD_ROWS, revision=other, copies=copies, tiling=tiling)
+    differences = (Difference(text, ((text, other), (other, text)), (text, other), text, other),)
+    failed = replace(upkeep.FAILURE, cause=text, line=other, advice=text)
+    return {
+        "download": reading(fetched, 0.6, 5.0, text),
+        "rows": reading(replace(rows, for_next=False), 0.7, 5.0),
+        "next_rows": reading(replace(rows, for_next=True), 0.7, 5.0),
+        "watchdog": reading(replace(upkeep.GAVE_UP, words=text, host=hosts[0].name, last_act=other,
+                                    competing=(text, other)), 3, 5.0),
+        "drift": Drift(differences, (text, other), ((text, other),)),
+        "boot": reading(replace(upkeep.FAILED_BOOT, failure=failed, missing=(text,)), 0.4),
+        "unfilled": (f"rows: {text}", f"watchdog: {other}"),
+    }  # fmt: skip
+
+
 def _spoiled(text: str, other: str) -> Snapshot:
     base = station() if len(text) % 2 else spark4()
     box = container("c", revision=text, restart_policy=other, id=text)
@@ -406,7 +450,7 @@ def _spoiled(text: str, other: str) -> Snapshot:
     )
     view = replace(
         view, ranks=ranks, lights=lights, served=reading(text), verdict=replace(view.verdict, why=other),
-        throughput=reading(throughput(notes=(text, other))),
+        throughput=reading(throughput(notes=(text, other))), **spoiled_upkeep(text, other, hosts),
     )  # fmt: skip
     log_view = LogView(text, other, (LogLine(WALL, text), LogLine(None, other)), problem=text)
     return replace(base, hosts=hosts, lanes=(view,), events=(Event(WALL, text, other, Severity.ACT),), log=log_view)
@@ -419,7 +463,8 @@ def test_hostile_texts_never_break_the_grid(text: str, other: str, size: tuple[i
     lamp = Lamp(text, other, text, other, Severity.ACT)
     shown = glance(
         _spoiled(text, other), columns, height, ascii=plain, no_colour=plain, lamps=(lamp,) * 4, notice=other,
-        alarms=(Alarm(text, Severity.ACT, text, other, text), STALE), filter="", lanes=((text, Severity.ACT),),
+        alarms=(Alarm(text, Severity.ACT, text, other, text), STALE), filter="",
+        lanes=(LaneGlance(text, Severity.ACT, other),),
         keys=(*KEYS, KeyHint(text, other)),
     )  # fmt: skip
     for rows in _everything(shown, columns):
@@ -431,9 +476,26 @@ def test_hostile_texts_never_break_the_grid(text: str, other: str, size: tuple[i
                 assert text_of(row).isascii()
 
 
+@settings(max_examples=30, deadline=None)
+@given(TEXT, TEXT, st.sampled_from([(80, 24), (120, 40), (200, 60)]), st.booleans())
+def test_hostile_names_never_break_the_way_back(text: str, other: str, size: tuple[int, int], plain: bool) -> None:
+    base = station()
+    held = base.hosts[0].containers.value
+    assert held is not None
+    boxes = tuple(replace(box, name=text + box.name, image=other, restart_policy=text) for box in held.items)
+    box = replace(base.hosts[0], containers=reading(Containers(boxes), 4, 5.0))
+    shown = glance(replace(base, hosts=(box,)), *size, ascii=plain, no_colour=plain)
+    for height in (1, 8, 14):
+        for row in wayback.rows(shown, size[0], height):
+            assert sum(cell_len(span.text) for span in row) == size[0]
+            assert all(char.isprintable() for char in text_of(row))
+            assert not plain or text_of(row).isascii()
+
+
 def _everything(shown: Glance, columns: int) -> list[tuple[Row, ...]]:
     drawn = [(bars.header(shown, columns), bars.rail(shown, columns), bars.alarm_line(shown, columns))]
     drawn += [bars.lamp_rows(shown, columns), bars.key_rows(shown, columns), (bars.next_line(shown, columns),)]
-    for pane in (nodes, lane, decode, kv, containers, events, log, download, rowcopies):
+    panes = (nodes, lane, decode, kv, containers, events, log, download, rowcopies, watchdog, drift)
+    for pane in panes:
         drawn += [pane.rows(shown, columns, height) for height in (1, 8, 14)]
     return drawn

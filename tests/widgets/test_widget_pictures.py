@@ -10,7 +10,21 @@ import pytest
 from pictures import CRIT, DOWN_LAMPS, PICTURES, STALE, glance
 from rich.cells import cell_len
 
-from widgets import bars, containers, decode, download, events, kv, lane, log, nodes, rowcopies
+from widgets import (
+    bars,
+    containers,
+    decode,
+    download,
+    drift,
+    events,
+    kv,
+    lane,
+    log,
+    nodes,
+    rowcopies,
+    watchdog,
+    wayback,
+)
 from widgets.glance import Glance
 from widgets.ink import Row, text_of
 
@@ -30,8 +44,11 @@ _BARS: dict[str, Draw] = {
 }
 _PANES: dict[str, tuple[Draw, dict[int, tuple[int, int]]]] = {
     "nodes": (nodes.rows, {80: (80, 5), 120: (120, 7), 200: (200, 12)}),
-    "download": (download.rows, {80: (80, 1), 120: (60, 8), 200: (40, 8)}),
-    "row copies": (rowcopies.rows, {80: (80, 1), 120: (60, 8), 200: (40, 8)}),
+    "download": (download.rows, {80: (80, 1), 120: (60, 8), 200: (66, 13)}),
+    "row copies": (rowcopies.rows, {80: (80, 1), 120: (60, 8), 200: (66, 13)}),
+    "way back": (wayback.rows, {80: (80, 1), 120: (120, 9), 200: (68, 13)}),
+    "watchdog": (watchdog.rows, {80: (80, 1), 120: (120, 9), 200: (66, 6)}),
+    "drift": (drift.rows, {80: (80, 1), 120: (120, 9), 200: (66, 6)}),
     "containers": (containers.rows, {80: (80, 1), 120: (120, 8), 200: (120, 8)}),
     "containers, more room": (containers.rows, {80: (80, 5), 120: (120, 6), 200: (200, 8)}),
     "lane": (lane.rows, {80: (80, 1), 120: (40, 8), 200: (66, 14)}),
