@@ -47,14 +47,15 @@ class Kept(Generic[T]):
         """The frozen picture, the same object until something changes; `down_since` is the monotonic time at which the
         link to the source was lost."""
         seen = self._picture
-        if seen is None or seen.down_since != down_since or seen.interval != self.interval:
-            self._picture = Reading(
-                source=self.source,
-                interval=self.interval,
-                value=self.value,
-                taken_mono=self.taken_mono,
-                taken_wall=self._taken_wall,
-                error=self.error,
-                down_since=down_since,
-            )
+        if seen is not None and seen.down_since == down_since and seen.interval == self.interval:
+            return seen
+        self._picture = Reading(
+            source=self.source,
+            interval=self.interval,
+            value=self.value,
+            taken_mono=self.taken_mono,
+            taken_wall=self._taken_wall,
+            error=self.error,
+            down_since=down_since,
+        )
         return self._picture

@@ -22,6 +22,7 @@ from console.readings.expected import Expected as Expected
 from console.readings.expected import parse_expected as parse_expected
 from console.readings.expected import parse_main as parse_main
 from console.readings.hubcache import HubRepo, Partial
+from console.readings.processes import unseen
 from console.readings.units import Unit, UnitMemory, Units
 
 RUNNING_S = 20.0
@@ -138,7 +139,8 @@ def _facts(
 def _downloaders(sample: DownloadSample, model: str) -> tuple[Downloader, ...] | None:
     if sample.processes is None:
         return None
-    return read_leftovers(sample.processes).of(model, sample.repo.root.rstrip("/"))
+    found = read_leftovers(sample.processes).of(model, sample.repo.root.rstrip("/"))
+    return None if not found and unseen(sample.processes) else found
 
 
 def unit_named(units: Units | None, name: str) -> Unit | None:
@@ -199,6 +201,8 @@ def _state(facts: _Facts) -> tuple[DownloadState, str]:
         return DownloadState.RUNNING, ""
     if facts.fetching or (facts.fetching is None and facts.live):
         return _still(facts)
+    if repo.problem:  # what seems to be missing may be in what was not seen
+        return DownloadState.UNKNOWN, repo.problem
     return _idle(facts)
 
 

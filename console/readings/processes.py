@@ -46,6 +46,18 @@ class Process:
         return not self.state.startswith("Z")
 
 
+class Processes(tuple[Process, ...]):
+    """The processes of one answer, and why there may be others that it does not show."""
+
+    unseen: str = ""
+    """`others' processes are hidden from this user`; '' where what was asked for is all there."""
+
+
+def unseen(processes: Sequence[Process] | None) -> str:
+    """Why a process that is not among these may be there all the same; '' where it is not."""
+    return processes.unseen if isinstance(processes, Processes) else ""
+
+
 _STATUSES = {status.value for status in Status}
 _TIME = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
 _ELAPSED = re.compile(r"(?:(?:([0-9]{1,6})-)?([0-9]{1,2}):)?([0-9]{1,2}):([0-9]{2})")
@@ -59,22 +71,23 @@ _SECRETS = (
 )
 
 
-def parse_processes(text: str) -> tuple[Process, ...] | None:
+def parse_processes(text: str) -> Processes | None:
     """The processes of a host's answer, or of a table of `ps`. Never raises.
 
     None where it could not be asked, and where none was seen but others' are hidden from this user.
     """
     if text.partition("\n")[0].partition(" ")[0] not in _STATUSES:
-        return _table(text)
+        return Processes(_table(text))
     answer = parse_answer(text)
     if answer.status is not Status.OK:
         return None
-    return _rows(answer.body) or (None if answer.values.get("hidden") == "1" else ())
-
-
-def _rows(body: str) -> tuple[Process, ...]:
-    found = (_own(row.split("\t")) for row in body.split("\n")[:MOST_PROCESSES])
-    return tuple(process for process in found if process is not None)
+    rows = answer.body.split("\n")
+    found = Processes(item for row in rows[:MOST_PROCESSES] if (item := _own(row.split("\t"))) is not None)
+    if answer.values.get("hidden") == "1":
+        found.unseen = "others' processes are hidden from this user"
+    elif answer.values.get("truncated") == "1" or len(rows) > MOST_PROCESSES:
+        found.unseen = f"only {len(found)} of those that fit were told"
+    return None if found.unseen and not found else found
 
 
 def _own(fields: Sequence[str]) -> Process | None:

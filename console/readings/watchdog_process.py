@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from console.readings.look import Answer, Status
-from console.readings.processes import Process
+from console.readings.processes import Process, unseen
 from console.readings.watchdog_log import (
     Stamp,
     Story,
@@ -54,6 +54,8 @@ class _Seen:
     now: float
     booted: float | None
     offset: float | None
+    unseen: str
+    """Why it may run although it is not among the processes; '' where it would be."""
 
     def unix(self, stamp: Stamp | None) -> float | None:
         return stamp.unix(self.offset) if stamp is not None else None
@@ -77,7 +79,7 @@ def read(
     mine = {pid: item for pid, item in alive.items() if _is_watchdog(item, spec, by_name=pid in named)}
     roots = tuple(item for pid, item in sorted(mine.items()) if item.ppid not in mine or item.ppid == pid)
     zone = _offset(story, log, mine.get(story.pid or -1), offset)
-    seen = _Seen(spec, story, log, lock, lock_pid, alive, mine, roots, now, booted, zone)
+    seen = _Seen(spec, story, log, lock, lock_pid, alive, mine, roots, now, booted, zone, unseen(processes))
     if processes is None:
         said = f"its log says {short_of(story.state, story.attempt)}" if story.state is not None else ""
         return _unknown(seen, "processes not read", said)
@@ -228,6 +230,9 @@ def _not_running(seen: _Seen) -> Watchdog:
     if other is not None:
         detail = f"{other.pid} is now `{line(other.command, 80)}`: never signal it"
         return _watchdog(seen, WatchdogState.REUSED_PID, detail=detail, process=other)
+    if seen.unseen and story.state not in ENDED:
+        said = f"its log says {short_of(story.state, story.attempt)}" if story.state is not None else ""
+        return _unknown(seen, f"no process of it is seen, but {seen.unseen}", said)
     if lock_pid is not None:
         where = seen.spec.lock
         return _watchdog(seen, WatchdogState.DEAD_LOCK, detail=f"{where} names {lock_pid}, which is gone")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from console.readings.download import Download, DownloadSample, DownloadState, Expected, read_download
 from console.readings.download_pace import Point, clocks, parse_received, rate, still_for, usual
 from console.readings.hubcache import HubRepo, read_repo
-from console.readings.processes import Process
+from console.readings.processes import Process, Processes
 from console.readings.units import Unit, UnitMemory, Units
 
 MIB = 1024**2
@@ -528,3 +528,21 @@ def test_the_same_sample_read_again_gives_the_same() -> None:
     assert read(samples, expected=None).done == 1000 + 42 * GIB
     assert read(samples, revision=OLD).done == first.done
     assert read(samples) == first
+
+
+def test_a_downloader_that_may_run_unseen_is_not_taken_for_none() -> None:
+    rows = [*CONFIG, *FIRST, ref("main", NEW), partial(GIB)]
+    other = Processes([replace(HF, command="sleep 60")])
+    other.unseen = "others' processes are hidden from this user"
+    for processes, state, orphans in ((other, S.STALLED, 0), (Processes(other), S.INCOMPLETE, 1)):
+        found = read([DownloadSample(0, repo(rows), processes), DownloadSample(5, repo(rows), processes)])
+        assert (found.state, len(found.orphans)) == (state, orphans)
+    assert found.processes == 0
+
+
+def test_what_a_cut_listing_does_not_show_is_not_said_to_be_missing() -> None:
+    cut = replace(repo([*CONFIG, *FIRST, ref("main", NEW)]), problem="the listing was cut after 6000 entries")
+    for expected in (FILES, None):
+        found = read([DownloadSample(0, cut, ()), DownloadSample(5, cut, ())], expected=expected)
+        assert (found.state, found.why) == (S.UNKNOWN, "the listing was cut after 6000 entries")
+    assert read([DownloadSample(0, replace(cut, problem=""), ())]).state is S.INCOMPLETE

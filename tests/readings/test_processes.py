@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.readings.processes import Process, parse_processes, safe_command
+from console.readings.processes import Process, parse_processes, safe_command, unseen
 
 PS = """\
   PID  PPID STAT     ELAPSED COMMAND
@@ -46,6 +46,16 @@ def test_none_found_is_not_the_same_as_not_asked() -> None:
     )
     for text in ("denied", "missing\n", "error no /proc"):
         assert parse_processes(text) is None
+
+
+def test_processes_that_may_be_there_unseen_are_said() -> None:
+    row = "1\t0\tS\t1\t0\t-\t-\tinit\n"
+    assert unseen(parse_processes(f"ok clock=1 boot=1\n{row}")) == ""
+    assert (
+        unseen(parse_processes(f"ok clock=1 boot=1 hidden=1\n{row}")) == "others' processes are hidden from this user"
+    )
+    assert unseen(parse_processes(f"ok clock=1 boot=1 truncated=1\n{row}")) == "only 1 of those that fit were told"
+    assert unseen(parse_processes(PS)) == "" and unseen(()) == "" and unseen(None) == ""
 
 
 def test_a_table_with_elapsed_times() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from console.fleet.inventory import FleetError
 from console.fleet.recipe import load_recipe
 from console.readings.look import Answer, Status
-from console.readings.processes import Process
+from console.readings.processes import Process, parse_processes
 from console.readings.units import Unit, Units
 from console.readings.watchdog import Says, Watchdog, WatchdogSpec, WatchdogState, read_watchdog
 from console.readings.watchdog_log import parse_stamp, zone_between
@@ -283,6 +283,20 @@ def test_a_zombie_watches_nothing() -> None:
 def test_a_process_that_a_signal_stopped_protects_nothing() -> None:
     found = seen(log_until("22:10:42 armed"), processes=(process(state="T"),))
     assert (found.state, found.protecting, found.may_signal) == (WatchdogState.PAUSED, False, True)
+
+
+def test_where_others_processes_are_hidden_one_that_is_not_seen_is_unknown() -> None:
+    row = f"900\t1\tS\t{STARTED:.0f}\t1000\t1\t1\tless launch/watchdog.sh\n"
+    for flag, why in (("hidden", "others' processes are hidden from this user"), ("truncated", "only 1 of those")):
+        listed = parse_processes(f"ok clock=100 boot=1 {flag}=1\n{row}")
+        found = seen(log_until("22:10:42 armed"), processes=listed, after=600.0)
+        assert (found.state, found.protecting, found.may_signal) == (WatchdogState.UNKNOWN, None, False)
+        assert why in found.words and found.words.endswith("its log says armed")
+    shown = parse_processes(f"ok clock=100 boot=1\n{row}")
+    assert seen(log_until("22:10:42 armed"), processes=shown, after=600.0).state is WatchdogState.DEAD_LOCK
+    own = f"{PID}\t1\tS\t{STARTED:.0f}\t1000\t1\t1\t{COMMAND}\n"
+    listed = parse_processes(f"ok clock=100 boot=1 hidden=1\n{own}")
+    assert seen(log_until("22:10:42 armed"), processes=listed).state is WatchdogState.ARMED
 
 
 def test_gone_without_a_last_word_is_off() -> None:
