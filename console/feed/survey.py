@@ -10,6 +10,7 @@ from functools import partial
 from posixpath import dirname
 from typing import Any
 
+from console.feed.asleep import Asleep
 from console.feed.host import HostFeed
 from console.feed.hub import HubFeed
 from console.feed.same import Same
@@ -64,6 +65,7 @@ class LaneSurvey:
         self._pids: tuple[int, ...] = ()
         self._places: Places = places(name, lane, recipe, None)
         self._hub: HubFeed | None = None
+        self._asleep = Asleep()
         self._moved = asyncio.Event()
         """Set when the download's place is another one than before."""
         self._ask()
@@ -106,6 +108,9 @@ class LaneSurvey:
 
     def view(self, now: float, serving: Mapping[str, str], containers: Mapping[str, Sequence[Container]]) -> Surveyed:
         """Everything at monotonic time `now`. `serving` is the mounted revision by host, `containers` all of a host."""
+        if self._asleep.since():  # no rate and no standstill can be told across what nobody counted
+            self._samples.clear()
+            self._row_samples.clear()
         site = self._read_site()
         repos = tuple(self._read_repos())
         rows = self._read_rows(now, "rows", self._places.revision or _one(serving))
@@ -149,6 +154,8 @@ class LaneSurvey:
         if before.download != self._places.download:
             self._samples.clear()
             self._moved.set()
+        if before.ranks != self._places.ranks or before.rows_shards != self._places.rows_shards:
+            self._row_samples.clear()
         self._ask()
 
     # --- checkpoint and download -----------------------------------------------------------------------------------

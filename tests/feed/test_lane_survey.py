@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+from console.feed import asleep
 from console.feed.host import HostFeed
 from console.feed.kept import Kept
 from console.feed.survey import LaneSurvey
@@ -17,7 +18,8 @@ from console.feed.surveyed import Surveyed
 from console.fleet.inventory import build
 from console.fleet.recipe import apply_recipes, lane_recipes
 from console.readings.download import DownloadState
-from console.readings.look import Look
+from console.readings.listing import parse_listing
+from console.readings.look import Look, LookKind
 from console.readings.quality import Reading
 from console.readings.rows import RowState
 from console.readings.watchdog import WatchdogState
@@ -40,7 +42,10 @@ class Host:
     booted: float | None = WALL - 86_400 * 9
 
     def look(self, owner: str, looks: Sequence[Look]) -> None:
-        self.looks = {look.key: look for look in looks}
+        before, self.looks = self.looks, {look.key: look for look in looks}
+        for key, look in self.looks.items():  # as `HostFeed`: of another folder nothing is known yet
+            if key in before and before[key].kind is LookKind.TREE and before[key].arguments != look.arguments:
+                self.kept.pop(key, None)
 
     def looked(self, key: str) -> Reading[str] | None:
         if key not in self.looks:
@@ -229,19 +234,17 @@ def test_a_download_is_followed_over_its_looks() -> None:
 
 
 def test_the_same_answer_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from console.feed import survey
-
     fleet = Fleet()
     fleet.site()
     count = 0
-    real = survey.parse_listing
+    real = parse_listing
 
     def counted(text: str) -> Any:
         nonlocal count
         count += 1
         return real(text)
 
-    monkeypatch.setattr(survey, "parse_listing", counted)
+    monkeypatch.setattr("console.feed.survey.parse_listing", counted)
     text = repo_answer(100_000)
     for step in range(4):
         fleet.hosts["n1"].answers("dsv41:repo", text, NOW + step)
@@ -279,3 +282,52 @@ def test_whether_the_next_copy_fits_is_told_by_the_one_in_use() -> None:
     }
     assert copies["n2"].words == "no room: 48.2 GiB needed, 30.0 free"
     assert copies["n2"].note == "no room for two: delete the old copy (47.2 GiB) at the stop, then build"
+
+
+def copying(present: int, mtime: float) -> str:
+    """A copy's folder while it is being built: no manifest yet."""
+    return "\n".join(row for row in rows_answer(present=present, mtime=mtime).split("\n") if "engram-local" not in row)
+
+
+def rate_of_n2(fleet: Fleet, at: float, present: int) -> float | None:
+    host = fleet.hosts["n2"]
+    host.answers("dsv41:rows", copying(present, WALL + at - NOW), at)
+    host.answers("dsv41:rows.manifest", "missing", at)
+    copies = fleet.view(at).rows
+    assert copies is not None and copies.value is not None
+    return copies.value.copies[2].rate
+
+
+def test_bytes_of_one_folder_are_no_progress_of_another() -> None:
+    fleet = Fleet()
+    fleet.site()
+    assert rate_of_n2(fleet, NOW, 1 << 30) is None
+    assert rate_of_n2(fleet, NOW + 5, 2 << 30) == pytest.approx((2 << 30) / 5)
+    fleet.site((DATA / "fleet.env.sample").read_text().replace("dsv41-engram-local", "dsv41-engram-local-1017"))
+    assert fleet.hosts["n2"].looks["dsv41:rows"].arguments[0] == "/home/bob/dsv41-engram-local-1017"
+    assert rate_of_n2(fleet, NOW + 10, 20 << 30) is None
+    assert rate_of_n2(fleet, NOW + 15, 21 << 30) == pytest.approx((2 << 30) / 5)
+
+
+def test_no_rate_is_told_across_a_sleep_of_the_console(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept = [0.0]
+    monkeypatch.setattr(asleep, "slept_so_far", lambda: slept[0])
+    fleet = Fleet(next={"revision": SERVING})
+    fleet.site()
+
+    def step(at: float, size: int) -> tuple[float | None, float | None]:
+        fleet.hosts["n1"].answers("dsv41:repo", repo_answer(size).replace("\t1000000\t", "\t90000000000\t"), at)
+        rows = rate_of_n2(fleet, at, size)
+        download = fleet.view(at, OLD).download
+        assert download is not None and download.value is not None
+        return rows, download.value.rate
+
+    for at in (0, 5, 10):
+        step(NOW + at, 100_000 * (at + 5))
+    rows, download = step(NOW + 15, 2_000_000)
+    assert (rows, download) == pytest.approx((200_000, 100_000))
+    slept[0] = 3600.0
+    assert step(NOW + 20, 900_000_000) == (None, None), "an hour went by in these five seconds"
+    assert step(NOW + 25, 900_100_000)[0] == pytest.approx(2 * 100_000 / 5)
+    step(NOW + 30, 900_200_000)
+    assert step(NOW + 35, 900_300_000)[1] == pytest.approx(100_000 / 5)
