@@ -15,6 +15,7 @@ from console.fleet.sitetypes import Site, SiteFile, SiteKind
 from console.readings.answers import HttpAnswer, Transport
 from console.readings.boot import Boot, BootRecord
 from console.readings.containers import Container, Containers, ContainerState, Mount
+from console.readings.download import Download, DownloadState
 from console.readings.health import LaneState, LaneVerdict
 from console.readings.hubcache import HubRepo, SnapshotFiles
 from console.readings.quality import Reading
@@ -527,3 +528,56 @@ def test_any_containers_are_judged(held: list[Container]) -> None:
     way = back(*held)
     assert lamp_words(way)
     assert way.possible is not True or (way.total is not None and way.subject)
+
+
+# --- what was seen long ago, or in part, proves nothing ---------------------------------------------------------------
+
+
+CUT = "the listing was cut after 6000 entries"
+
+
+@pytest.mark.parametrize("problem", [CUT, "no permission", "Input/output error"])
+def test_a_folder_that_was_not_read_whole_shuts_no_way(problem: str) -> None:
+    part = HubRepo("/mnt", (files(NEW),), (), {}, 0, (), problem=problem)
+    way = site_back(repos=repos(files(NEW), files(OLD), n3=part))
+    assert (way.possible, items(way)["old snapshot"].text) == (None, f"c0ffee1 n3: {problem}")
+    alone = site_back(repos=repos(files(NEW), n3=part), boots=())
+    assert (alone.possible, alone.why) == (None, f"the checkpoint's folder was not read: n3 {problem}")
+
+
+def test_a_folder_that_was_away_when_it_was_last_read_shuts_no_way() -> None:
+    gone = HubRepo("/mnt", (), (), {}, 0, (), problem="missing")
+    seen = dict(repos(files(NEW), files(OLD), n3=gone))
+    old = {**seen, "n3": replace(seen["n3"], down_since=NOW - 1)}
+    way = site_back(repos=tuple(old.items()))
+    assert (way.possible, items(way)["old snapshot"].word) == (None, Word.UNKNOWN)
+    assert items(way)["old snapshot"].text == "c0ffee1 n3: missing, when it was last read"
+    assert site_back(repos=tuple(seen.items())).possible is False
+
+
+def test_an_old_list_of_containers_shuts_no_way() -> None:
+    long_ago = 3600.0
+    way = back(SERVING, age=long_ago)
+    assert (way.possible, way.why) == (None, "no stopped container is kept, when it was last read")
+    dead = back(SERVING, replace(RETIRED, state=ContainerState.DEAD), age=long_ago)
+    assert (dead.possible, words(dead)["container"]) == (None, "UNKNOWN")
+    assert dead.why == "container is dead, it cannot be started again, when it was last read"
+
+
+def test_a_complete_download_of_the_only_other_revision_is_a_way_back_if_it_is_the_older_one() -> None:
+    """After a switch the old checkpoint is the newest that nobody serves: it is not being prepared."""
+    done = Download(DownloadState.COMPLETE, "", OLD, "n1", "/mnt/dsv41", None, None, 48, 48)
+    got = pictures.reading(done, 2, 5.0)
+    way = site_back(boots=(), download=got)
+    assert (way.possible, way.revision) == (True, OLD)
+    newer = repos(files(NEW, newest=100.0), files(OLD, newest=200.0))
+    assert site_back(boots=(), download=got, repos=newer).possible is False
+    running = pictures.reading(replace(done, state=DownloadState.RUNNING), 2, 5.0)
+    assert site_back(boots=(), download=running).possible is False
+
+
+def test_the_image_of_ranks_that_are_not_up_is_not_known() -> None:
+    snapshot, lane = spark()
+    last = RankView(3, HOSTS[3], None, "unknown", "")
+    item = items(way_back(snapshot, replace(lane, ranks=(*lane.ranks[:3], last))))["image"]
+    assert item.word is Word.UNKNOWN and item.text.endswith("the same on 3 ranks that are up; no container seen on 1")

@@ -39,7 +39,7 @@ def by_container(snapshot: Snapshot, lane: LaneView) -> WayBack:
     kept = _kept(held.items, serving, lane)
     if not kept:
         none = graded("container", Word.FAIL, "no stopped container is kept", head.containers, snapshot.now, shuts=True)
-        return WayBack(False, "", "container", (none,), (), None, why=none.text)
+        return WayBack(False if none.shuts else None, "", "container", (none,), (), None, why=none.text)
     retired = kept[0]
     items = tuple(_items(snapshot, lane, head, serving, retired))
     possible, why = verdict(items, "container")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from console import format as fmt
 from console.readings.containers import Container
+from console.readings.download import DownloadState
 from console.readings.hubcache import HubRepo, SnapshotFiles
 from console.readings.lights import LaneState
 from console.readings.quality import Reading
@@ -14,6 +15,7 @@ from console.readings.rows import ROOM_BESIDE, RowCopies, RowCopy, RowState
 from console.snapshot import LaneView, Snapshot
 from console.wayback.items import (
     LATER,
+    LONG_AGO,
     STOP_S,
     Item,
     WayBack,
@@ -30,6 +32,8 @@ BUILD_S, BUILD_AT_STOP_S = 90.0, 480.0
 """Seconds to build one rank's copy: beside the old one from local NVMe, or in its place where two have no room. Of a
 copy of BUILD_BYTES (the 4x Spark page, 2026-10-18)."""
 BUILD_BYTES = 50_700_000_000
+MISSING = "missing"
+"""The one trouble of a folder that says what is in it: nothing. After all others there may be more than was seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +49,11 @@ def by_site(snapshot: Snapshot, lane: LaneView) -> WayBack:
     up = [rank.container for rank in lane.ranks if rank.container is not None and rank.container.up]
     target = _target(lane, up)
     if not target.revision:
-        unread = [reading for _, reading in lane.repos if reading.current(snapshot.now) is None]
+        unread = _not_looked(snapshot, lane)
         ages = [age for _, reading in lane.repos if (age := reading.age(snapshot.now)) is not None]
-        known = bool(lane.repos) and not unread
-        why = target.why if known else _not_looked(lane)
-        word = Word.FAIL if known else Word.UNKNOWN
-        item = Item("old snapshot", word, why, max(ages, default=None), shuts=known)
-        return WayBack(False if known else None, "", "site", (item,), (), None, why=why)
+        word = Word.UNKNOWN if unread else Word.FAIL
+        item = Item("old snapshot", word, unread or target.why, max(ages, default=None), shuts=not unread)
+        return WayBack(None if unread else False, "", "site", (item,), (), None, why=item.text)
     rows_item, builds = _rows(snapshot, lane, target.revision)
     items = tuple(_items(snapshot, lane, target.revision, up, rows_item))
     possible, why = verdict(items, "old snapshot")
@@ -72,10 +74,17 @@ def by_site(snapshot: Snapshot, lane: LaneView) -> WayBack:
     )
 
 
-def _not_looked(lane: LaneView) -> str:
+def _not_looked(snapshot: Snapshot, lane: LaneView) -> str:
+    """Why nobody knows which revisions are there; '' where every rank's folder was read whole."""
     if not lane.repos:
         return lane.unfilled[0] if lane.unfilled else "no repository folder is known"
-    return "the checkpoint's folder was not read"
+    for host, reading in lane.repos:
+        repo = reading.current(snapshot.now)
+        if repo is None:
+            return "the checkpoint's folder was not read"
+        if repo.problem not in ("", MISSING):
+            return f"the checkpoint's folder was not read: {host} {repo.problem}"
+    return ""
 
 
 # --- where to --------------------------------------------------------------------------------------------------------
@@ -89,7 +98,7 @@ def _target(lane: LaneView, up: Sequence[Container]) -> _Target:
     """
     there = _there(lane)
     serving = next((item.revision for item in up if item.revision), "")
-    coming = _coming(lane)
+    coming = _coming(lane, serving)
     served = [record.revision for record in reversed(lane.boots) if record.revision]
     if not serving:
         if served and served[0] in there:
@@ -120,14 +129,24 @@ def _there(lane: LaneView) -> dict[str, SnapshotFiles]:
     return found
 
 
-def _coming(lane: LaneView) -> str:
+def _coming(lane: LaneView, serving: str) -> str:
     """The revision that is being prepared; '' if none is named."""
     if lane.lane.next.revision:
         return lane.lane.next.revision
     rows = lane.next_rows.value if lane.next_rows is not None else None
     if rows is not None and rows.revision:
         return rows.revision
-    return lane.download.value.revision if lane.download is not None and lane.download.value is not None else ""
+    fetched = lane.download.value if lane.download is not None else None
+    if fetched is None or (fetched.state is DownloadState.COMPLETE and _older(lane, fetched.revision, serving)):
+        return ""
+    return fetched.revision
+
+
+def _older(lane: LaneView, revision: str, serving: str) -> bool:
+    """Whether a revision came before the one that serves: then it is the old one, not one that is being prepared."""
+    there = _there(lane)
+    times = [there[item].newest if item in there else None for item in (revision, serving)]
+    return times[0] is not None and times[1] is not None and times[0] < times[1]
 
 
 # --- what it rests on ------------------------------------------------------------------------------------------------
@@ -159,13 +178,16 @@ def _old_snapshot(snapshot: Snapshot, lane: LaneView, revision: str) -> Item:
     """The old checkpoint on every rank, through that rank's own mount."""
     broken, unread, ages, stale = [], [], [], False
     for host, reading in lane.repos:
-        fault = _fault(reading.value, revision)
+        fault, current = _fault(reading.value, revision), reading.current(snapshot.now) is not None
         if fault is None:
-            unread.append(f"{host}: {reading.error or 'not read'}")
+            unread.append(f"{host}: {_unread(reading)}")
+            continue
+        if fault and not current:
+            unread.append(f"{host}: {fault}, {LONG_AGO}")
             continue
         if fault:
             broken.append(f"{host}: {fault}")
-        stale = stale or reading.current(snapshot.now) is None
+        stale = stale or not current
         ages.append(reading.age(snapshot.now) or 0.0)
     short, age = fmt.revision(revision), max(ages, default=None)
     if broken:
@@ -180,12 +202,18 @@ def _old_snapshot(snapshot: Snapshot, lane: LaneView, revision: str) -> Item:
     return Item("old snapshot", Word.STALE if stale else Word.OK, text, age)
 
 
+def _unread(reading: Reading[HubRepo]) -> str:
+    """Why a rank's view says nothing of a revision."""
+    problem = reading.value.problem if reading.value is not None else ""
+    return reading.error or problem or ("its files cannot be counted" if reading.value is not None else "not read")
+
+
 def _fault(repo: HubRepo | None, revision: str) -> str | None:
     """What is wrong with a revision in one rank's view; '' for nothing, None where it cannot be told."""
     if repo is None:
         return None
     if repo.problem:
-        return repo.problem
+        return repo.problem if repo.problem == MISSING else None
     files = repo.snapshot(revision)
     if files is None:
         return "not there"
@@ -203,8 +231,10 @@ def _image(snapshot: Snapshot, lane: LaneView, up: Sequence[Container]) -> Item:
         return Item("image", Word.UNKNOWN, f"no rank is up to read it from: {LATER}", reading.age(snapshot.now))
     if len(images) > 1:
         return graded("image", Word.FAIL, f"{len(images)} different ones on {len(up)} ranks", reading, snapshot.now)
-    tag = up[0].image or "image"
-    return graded("image", Word.OK, f"{tag}, the same on {len(up)} ranks that are up", reading, snapshot.now)
+    text = f"{up[0].image or 'image'}, the same on {len(up)} ranks that are up"
+    if unread := sum(rank.container is None for rank in lane.ranks):
+        return Item("image", Word.UNKNOWN, f"{text}; no container seen on {unread}", reading.age(snapshot.now))
+    return graded("image", Word.OK, text, reading, snapshot.now)
 
 
 def _site_file(snapshot: Snapshot, lane: LaneView, revision: str) -> Item:

@@ -15,6 +15,8 @@ from console.readings.quality import Reading
 from console.snapshot import LaneView, Snapshot
 
 LATER = "a later action will prove it"
+LONG_AGO = "when it was last read"
+"""What follows a failure that nobody can look at again now."""
 STOP_S = 20.0
 """Seconds that an engine takes to end: an estimate, no stop of this lane was timed."""
 
@@ -84,9 +86,12 @@ def lamp_words(way: WayBack) -> str:
 
 
 def graded(name: str, word: Word, text: str, reading: Reading[Any], now: float, *, shuts: bool = False) -> Item:
-    """An item as good as its reading: what is no longer current is STALE where it held."""
-    stale = word is Word.OK and reading.current(now) is None
-    return Item(name, Word.STALE if stale else word, text, reading.age(now), shuts and word is Word.FAIL)
+    """An item as good as its reading: what is no longer current is STALE where it held, no proof where it failed."""
+    if reading.current(now) is None and word is not Word.UNKNOWN:
+        if word is Word.FAIL:
+            return Item(name, Word.UNKNOWN, f"{text}, {LONG_AGO}", reading.age(now))
+        return Item(name, Word.STALE, text, reading.age(now))
+    return Item(name, word, text, reading.age(now), shuts and word is Word.FAIL)
 
 
 def verdict(items: Sequence[Item], first: str) -> tuple[bool | None, str]:
