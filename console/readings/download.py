@@ -199,6 +199,8 @@ def _state(facts: _Facts) -> tuple[DownloadState, str]:
     grew = any(before < after for before, after in pairwise(known))
     if grew and facts.still is not None and facts.still <= RUNNING_S:
         return DownloadState.RUNNING, ""
+    if facts.fetching and len(known) == 1 and facts.still is not None and facts.still <= RUNNING_S:
+        return DownloadState.RUNNING, "one reading so far: no rate yet"
     if facts.fetching or (facts.fetching is None and facts.live):
         return _still(facts)
     if repo.problem:  # what seems to be missing may be in what was not seen

@@ -277,7 +277,8 @@ def test_one_reading_goes_by_the_time_the_file_was_written() -> None:
     found = read([sample])
     assert (found.state, found.stalled_for, found.rate) == (S.STALLED, 100.0, None)
     later = read([replace(sample, wall=905.0, memo=[])])
-    assert (later.state, later.stalled_for) == (S.WAITING, 5.0)
+    assert (later.state, later.stalled_for, later.rate) == (S.RUNNING, 5.0, None)
+    assert later.why == "one reading so far: no rate yet"
     bare = read_repo(listing([*CONFIG, *FIRST, file(f"blobs/{blob(2)}.incomplete", 9, 9)]))
     unknown = read([DownloadSample(0, replace(bare, taken=None), processes=[HF])])
     assert (unknown.state, unknown.why) == (S.WAITING, "one reading so far")
