@@ -206,7 +206,7 @@ def unit_end(unit: Unit | None, memory: UnitMemory | None, kills_before: int | N
     """How the unit ended, and why in words. `kills_before` is an earlier count of its cgroup's oom_kill.
 
     systemd names a kill by the kernel `Result=oom-kill` where the cgroup tells it (v2); where it does not (v1), a
-    kill at the cap is only a signal, and its peak is the hint.
+    kill at the cap is only a signal, its peak is the hint, and with its last process the cgroup itself is gone.
     """
     if unit is None or unit.active in ("active", "reloading", "") or unit.load == "not-found":
         return End.NONE, ""
@@ -221,6 +221,9 @@ def unit_end(unit: Unit | None, memory: UnitMemory | None, kills_before: int | N
     killed = unit.result == "signal" and unit.main_status in (None, 9)
     if killed and memory and cap and memory.peak is not None and memory.peak >= 0.98 * cap:
         return End.CAP, f"{unit.name} was killed at its memory cap{at} (likely: its peak reached the cap){again}"
+    if killed and memory and cap and memory.peak is None:
+        words = f"{unit.name} was killed by SIGKILL: by hand, or by the kernel at its memory cap{at}"
+        return End.FAILED, f"{words}, which cgroup v1 does not tell{again}"
     if unit.active == "failed" or unit.result not in ("success", ""):
         return End.FAILED, f"{unit.name}: {unit.result or 'failed'}{again}"
     return End.NONE, ""

@@ -110,7 +110,9 @@ class ScriptHost:
         """Nothing of it is left."""
         for pid in self.pids():
             self.signal("KILL", pid)
-        self.host.root("sh", "-c", f"rm -rf {self.home}/recipe {self.home}/sgl-watchdog.log {self.home}/.sgl-watchdog.*")
+        self.host.root(
+            "sh", "-c", f"rm -rf {self.home}/recipe {self.home}/sgl-watchdog.log {self.home}/.sgl-watchdog.*"
+        )
 
 
 @pytest.fixture
@@ -140,7 +142,6 @@ async def test_watchdogs_are_shown_for_what_they_are(
 ) -> None:
     """Three lanes in one feed, side by side, as each state takes seconds to be seen."""
     monkeypatch.setattr(looks, "SLOW_S", 3.0)
-    monkeypatch.setattr(looks, "FAST_S", 2.0)
     own_recipe(tmp_path, "vllm-cluster-env", "user-watchdog", ('manager = "system"', 'manager = "user"'))
     lanes = LANES.format(script=script.host, unit=unit, bus=bed.spare)
     async with feeding(fleet_file(tmp_path, bed.hosts, lanes), bed.hosts) as feed:

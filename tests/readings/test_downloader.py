@@ -161,6 +161,13 @@ def memory(peak: int | None = None, kills: int | None = None, cap: int | None = 
         (unit("failed", "exit-code"), memory(kills=3), None, End.FAILED, "hf.service: exit-code"),
         (unit("failed", "signal", 9), memory(CAP - 4096), None, End.CAP, "(likely: its peak reached the cap)"),
         (unit("failed", "signal", 9), memory(CAP // 2), None, End.FAILED, "hf.service: signal"),
+        (
+            unit("failed", "signal", 9),
+            memory(),
+            None,
+            End.FAILED,
+            "by hand, or by the kernel at its memory cap",
+        ),
         (unit("failed", "signal", 15), memory(CAP), None, End.FAILED, "hf.service: signal"),
         (unit("failed", "signal", 9), memory(CAP, cap=None), None, End.FAILED, "hf.service: signal"),
         (unit("inactive", "timeout"), None, None, End.FAILED, "hf.service: timeout"),
