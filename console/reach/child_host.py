@@ -76,6 +76,8 @@ class Child:
         self.pid = 0
         self.fd = -1
         self.begun = 0.0
+        self.since = 0.0
+        """Since when it is waited for: `begun`, or the end of a time in which nobody could take what it says."""
         self.reported = 0.0
         self.killed = False
         self.data = b""
@@ -119,7 +121,7 @@ class Child:
         """Look after the child that runs."""
         if self.fd < 0 or self.killed:
             self.reap(now)
-        age = now - self.begun
+        age = now - self.since
         if not self.pid or age < self.slow_after:
             return
         if age >= self.limit() and not self.killed:
@@ -158,7 +160,7 @@ class Child:
             finally:
                 os._exit(127)
         os.close(writer)
-        self.pid, self.begun, self.reported, self.killed, self.data = pid, now, now, False, b""
+        self.pid, self.begun, self.since, self.reported, self.killed, self.data = pid, now, now, now, False, b""
 
     def readable(self, now: float) -> None:
         """Its pipe has something, or has ended."""
@@ -184,8 +186,12 @@ class Child:
             self.fd = -1
         how = "ended by signal %d" % (status & 127) if status & 127 else "exited %d" % (status >> 8)
         if self.killed:
-            how = "killed after %d s without an answer" % (now - self.begun)
+            how = "killed after %d s without an answer" % (now - self.since)
         self.ended(how if status else "", now)
+
+    def listens(self, now: float) -> bool:
+        """Whether its pipe is to be read now."""
+        return self.fd >= 0
 
     def kill(self) -> None:
         """End the child and what it started."""

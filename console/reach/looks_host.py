@@ -10,7 +10,7 @@ import os
 import sys
 import time
 
-from console.reach.child_host import MOST_PENDING, Child, Out, quoted
+from console.reach.child_host import Child, Out, quoted
 from console.reach.survey_host import answer
 
 MOST_ORDER = 1048576
@@ -18,6 +18,8 @@ MOST_ORDER = 1048576
 MOST_QUOTED = 524288
 """Bytes of one answer as JSON: a log of control characters takes six for one."""
 MOST_FRAME = 131072
+MOST_WAITING = 65536
+"""Bytes that wait for the connection beyond which no more answers are taken: a slow one must not lose any."""
 TOGETHER = 0.5
 """Seconds: looks that are due so soon run along."""
 NICE = 10
@@ -107,8 +109,8 @@ class Looks(Child):
 
     def begin(self, now: float) -> None:
         """All that are due, those that hung the last time at the end."""
-        if len(self.out.pending) > MOST_PENDING // 2:
-            self.due = now + 1.0  # nobody takes what was sent before
+        if len(self.out.pending) > MOST_WAITING:
+            self.due = now + 0.2
             return
         asked = [one for one in self.wanted.values() if one.due <= now + min(TOGETHER, one.every / 4)]
         self.asked = sorted(asked, key=lambda one: one.hung)
@@ -140,6 +142,13 @@ class Looks(Child):
             put(b"= %s %s %d\n" % (one.number.encode(), mark.encode(), len(data)))
             put(data)
         os._exit(0)
+
+    def listens(self, now: float) -> bool:
+        """Not while the connection is behind; that is no fault of the child."""
+        if self.fd >= 0 and len(self.out.pending) > MOST_WAITING:
+            self.since = now
+            return False
+        return self.fd >= 0
 
     def took(self, chunk: bytes) -> None:
         """Records, as far as they are whole."""

@@ -186,7 +186,7 @@ class Sampler:
 
     def wait(self, limit: float) -> None:
         """Until something is due or comes in."""
-        children = [child for child in (self.gpu, self.looks) if child.fd >= 0]
+        children = [child for child in (self.gpu, self.looks) if child.listens(time.monotonic())]
         reading = [0] + [child.fd for child in children]
         readable, writable, _ = select.select(reading, [1] if self.out.pending else [], [], limit)
         if writable:

@@ -187,8 +187,11 @@ gpu_tick() {
 
 sample() {
     exec 2>/dev/null
+    # until the guard has set its trap, a signal would end it
+    trap '' USR1
     watch_beats >/dev/null &
     guard=$!
+    trap - USR1
     kill "$loader_guard"
     read_beats <&3 &
     reader=$!

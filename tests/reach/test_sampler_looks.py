@@ -254,18 +254,24 @@ async def test_nothing_is_left_behind(tmp_path: Path, how: str) -> None:
         await until(lambda: bench.processes() == [], "all gone", limit=40.0)
 
 
-async def test_a_stuck_connection_starts_no_more_looks(tmp_path: Path) -> None:
+async def test_a_connection_that_is_behind_loses_nothing_and_blames_nobody(tmp_path: Path) -> None:
+    """What nobody takes waits in the child; that it then takes longer than a look may is no fault of the look."""
     async with Bench(tmp_path, "python", rates=Rates(node=0.2, gpu=1)) as bench:
-        for number in range(4):
+        for number in range(6):
             write(bench.root / f"log{number}", str(number) * 150_000)
         await bench.start(read=False)
-        bench.looking.ask([Look(f"log{n}", LookKind.FILE, (f"/log{n}", "last", "150000"), 0.2) for n in range(4)])
-        await asyncio.sleep(3.0)
+        while not bench.frames:
+            await bench.read_once()
+        bench.looking.ask([Look(f"log{n}", LookKind.FILE, (f"/log{n}", "last", "150000"), 0.2) for n in range(6)])
+        await asyncio.sleep(4.0)
         bench.resume()
-        await until(lambda: all(texts(bench, f"log{n}") for n in range(4)), "all of it, after it healed")
-        for number in range(4):
+        await until(lambda: all(texts(bench, f"log{n}") for n in range(6)), "all of it, after it healed")
+        for number in range(6):
             write(bench.root / f"log{number}", "new")
-        await until(lambda: all(texts(bench, f"log{n}")[-1].endswith("\nnew") for n in range(4)), "changes pass")
+        await until(lambda: all(texts(bench, f"log{n}")[-1].endswith("\nnew") for n in range(6)), "changes pass")
+        assert bench.reader.lost == 0
+    assert errors(bench) == []
+    assert [len(texts(bench, "log0")[0]), texts(bench, "log5")[0][-9:]] == [len(texts(bench, "log1")[0]), "5" * 9]
 
 
 async def test_a_lost_answer_is_asked_for_again(tmp_path: Path) -> None:
@@ -293,7 +299,7 @@ async def test_a_lost_answer_is_asked_for_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("flavour", SHELLS)
 async def test_without_python_it_says_so_and_goes_on(tmp_path: Path, flavour: str) -> None:
-    timings = Timings(beat_limit=6.0, slow_after=60.0, slow_limit=60.0)
+    timings = Timings(beat_limit=10.0, slow_after=60.0, slow_limit=60.0)
     async with Bench(tmp_path, flavour, timings=timings) as bench:
         await bench.start()
         bench.looking.ask([file("a", "/a b\tc\\d"), hang()])
@@ -302,10 +308,11 @@ async def test_without_python_it_says_so_and_goes_on(tmp_path: Path, flavour: st
             bench.write("beat\n")
         await until(lambda: len(errors(bench)) >= 2, "and again, later")
         bench.looking.ask([])
-        for _ in range(8):
+        first = bench.frames[-1].received
+        while bench.frames[-1].received < first + 1.2 * timings.beat_limit:
             bench.write("beat\n")
             seen = len(bench.kinds("node"))
-            await until(lambda seen=seen: len(bench.kinds("node")) > seen + 4, "node frames go on")
+            await until(lambda seen=seen: len(bench.kinds("node")) > seen, "node frames go on")
         assert bench.processes(), "its heartbeats were seen"
         assert len(errors(bench)) == 2
         assert bench.reader.lost == 0

@@ -65,7 +65,7 @@ def test_what_cannot_be_killed_is_said_and_never_followed_by_a_second(
 
     def start(self: Child, now: float) -> None:
         started.append(now)
-        self.pid, self.begun, self.reported, self.killed = 4711, now, now, False
+        self.pid, self.begun, self.since, self.reported, self.killed = 4711, now, now, now, False
 
     monkeypatch.setattr(Child, "start", start)
     out = Words()
