@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from console.rehearsal import engine as engine_process
+from console.rehearsal.fronts import FrontProxy
 from console.rehearsal.machine import Load
 from console.rehearsal.scenario import ContainerModel, ContainerOn, EngineModel
 
@@ -98,17 +99,6 @@ def image_id(image: str) -> str:
     return "sha256:" + hashlib.sha256(image.encode()).hexdigest()
 
 
-@dataclass(slots=True)
-class Front:
-    """A proxy on a host: what it takes goes to the lane's own port there."""
-
-    port: int
-    lane_port: int
-    bad_gateway: int
-    """Where an answer 502 is to be had on this machine."""
-    mode: str = "well"
-
-
 class Boxes:
     """All containers of one host."""
 
@@ -116,7 +106,7 @@ class Boxes:
         self.host, self.speed = host, speed
         self.items: list[Box] = []
         self.removed: dict[str, Box] = {}
-        self.fronts: list[Front] = []
+        self.fronts: list[FrontProxy] = []
         self.moved: dict[str, str] = {}
         """Image names that mean another image now, and which."""
         self.ahead = 0.0
@@ -156,11 +146,8 @@ class Boxes:
     def port_of(self, port: int) -> int | None:
         """Where what this host serves on `port` really listens; None: refused."""
         for front in self.fronts:
-            if front.port == port and front.mode == "refused":
-                return None
             if front.port == port:
-                behind = self.port_of(front.lane_port) if front.mode == "well" else None
-                return front.bad_gateway if behind is None else behind
+                return front.listens
         for box in self.items:
             if box.engine is not None and box.engine.kind == "vllm" and box.rank:
                 continue  # a worker of vLLM has no HTTP of its own

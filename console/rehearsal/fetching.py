@@ -73,6 +73,11 @@ class PlayedDownload:
         self.host.processes.transferred(self._pid, int(self._read), int(self.written))
         self._put_unit()
 
+    @property
+    def received(self) -> int:
+        """Bytes that came in by the network since the rehearsal began."""
+        return int(self._read)
+
     def befall(self, what: str) -> None:
         """One of `DownloadFault.what`."""
         if what in ("stall", "buffer", "go"):

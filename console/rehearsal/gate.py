@@ -24,6 +24,11 @@ class Gate:
         self._wires: set[asyncio.Task[None]] = set()
         self.port = 0
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it listens."""
+        return self._server is not None
+
     async def start(self) -> None:
         """Listen; `port` is known afterwards and stays the same."""
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)

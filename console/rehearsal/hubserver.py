@@ -1,19 +1,18 @@
-"""A stand-in for the Hub's API, and for a proxy that has lost its engine: small real HTTP servers on loopback."""
+"""A stand-in for the Hub's API: what a revision consists of, and where the main branch stands, over real HTTP."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
-from console.rehearsal.engine import HTML
 from console.rehearsal.hub import Checkpoint, hub_answer
 
 HEAD_LIMIT = 16384
 _MODEL = re.compile(r"/api/models/(?P<model>[^/]+/[^/]+?)(?:/revision/(?P<revision>[^/]+))?")
-_REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 502: "Bad Gateway"}
+_REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found"}
 
 
 class HubServer:
@@ -21,58 +20,32 @@ class HubServer:
 
     def __init__(self, checkpoints: Mapping[str, Checkpoint]) -> None:
         self._checkpoints = checkpoints
-        self._servers: list[asyncio.Server] = []
-        self._ports = (0, 0)
+        self._server: asyncio.Server | None = None
+        self._port = 0
 
     @property
     def url(self) -> str:
-        """Base URL of the Hub."""
-        return f"http://127.0.0.1:{self._ports[0]}"
-
-    @property
-    def bad_gateway(self) -> int:
-        """A port on which every path answers 502."""
-        return self._ports[1]
+        """Base URL."""
+        return f"http://127.0.0.1:{self._port}"
 
     async def start(self) -> None:
-        """Listen; ports are known afterwards."""
-        for answer in (self._hub, self._lost):
-            self._servers.append(await asyncio.start_server(_serving(answer), "127.0.0.1", 0, limit=HEAD_LIMIT))
-        first, second = (server.sockets[0].getsockname()[1] for server in self._servers)
-        self._ports = (first, second)
+        """Listen; `url` is known afterwards."""
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=HEAD_LIMIT)
+        self._port = self._server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
         """No longer listen."""
-        for server in self._servers:
-            server.close()
+        if self._server is not None:
+            self._server.close()
 
-    def _hub(self, path: str) -> tuple[int, str, bytes]:
-        match = _MODEL.fullmatch(urlsplit(path).path)
-        checkpoint = next((item for item in self._checkpoints.values() if match and item.name == match["model"]), None)
-        if match is None or checkpoint is None:
-            return 404, "application/json", b'{"error":"Repository not found"}'
-        wanted = unquote(match["revision"] or "main")
-        revision = checkpoint.upstream if wanted == "main" else wanted
-        known = {item.revision for item in checkpoint.model.revisions} | {checkpoint.upstream}
-        if revision not in known:
-            return 404, "application/json", json.dumps({"error": f"Invalid rev id: {wanted[:80]}"}).encode()
-        return 200, "application/json", hub_answer(checkpoint.name, revision)
-
-    def _lost(self, path: str) -> tuple[int, str, bytes]:
-        return 502, "text/html", HTML.replace("504 Gateway Time-out", "502 Bad Gateway").encode()
-
-
-def _serving(
-    answer: Callable[[str], tuple[int, str, bytes]],
-) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             words = head.split("\r\n", 1)[0].split(" ")
-            status, kind, body = answer(words[1]) if len(words) == 3 else (400, "text/plain", b"")
+            status, body = self._answer(words[1]) if len(words) == 3 else (400, b"{}")
             writer.write(
-                f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
-                "Connection: close\r\n\r\n".encode()
+                f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: application/json\r\n"
+                f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
                 + body
             )
             await writer.drain()
@@ -81,4 +54,14 @@ def _serving(
         finally:
             writer.close()
 
-    return serve
+    def _answer(self, path: str) -> tuple[int, bytes]:
+        match = _MODEL.fullmatch(urlsplit(path).path)
+        checkpoint = next((item for item in self._checkpoints.values() if match and item.name == match["model"]), None)
+        if match is None or checkpoint is None:
+            return 404, b'{"error":"Repository not found"}'
+        wanted = unquote(match["revision"] or "main")
+        revision = checkpoint.upstream if wanted == "main" else wanted
+        known = {item.revision for item in checkpoint.model.revisions} | {checkpoint.upstream}
+        if revision not in known:
+            return 404, json.dumps({"error": f"Invalid rev id: {wanted[:80]}"}).encode()
+        return 200, hub_answer(checkpoint.name, revision)

@@ -16,13 +16,14 @@ import sys
 import time
 from collections.abc import Coroutine
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import asyncssh
 
 from console.reach.private import PrivateFolder
-from console.rehearsal.boxes import Box, Boxes, Front
+from console.rehearsal.boxes import Box, Boxes
 from console.rehearsal.checks import check_fault
 from console.rehearsal.faults import (
     FAULT,
@@ -38,6 +39,7 @@ from console.rehearsal.faults import (
     RebootFault,
     undone,
 )
+from console.rehearsal.fronts import FrontProxy
 from console.rehearsal.hosts import played_host
 from console.rehearsal.hubserver import HubServer
 from console.rehearsal.machine import SimulatedMachine
@@ -70,7 +72,7 @@ class RehearsalFleet:
         played = {name: played_host(name, machine) for name, machine in self.machines.items()}
         self.world = World(scenario, played)
         self.web = HubServer(self.world.checkpoints)
-        self.fronts: dict[str, Front] = {}
+        self.fronts: dict[str, FrontProxy] = {}
         self._background: set[asyncio.Task[None]] = set()
         now = time.time()
         for model in scenario.containers.values():
@@ -88,9 +90,10 @@ class RehearsalFleet:
             machine.install()
         await self.web.start()
         for name, model in self.scenario.fronts.items():
-            lane = self.scenario.fleet.lanes[model.lane]
-            self.fronts[name] = Front(model.port, lane.port, self.web.bad_gateway)
-            self.boxes[model.host].fronts.append(self.fronts[name])
+            boxes, lane = self.boxes[model.host], self.scenario.fleet.lanes[model.lane]
+            front = self.fronts[name] = FrontProxy(model.port, partial(boxes.port_of, lane.port))
+            await front.start()
+            boxes.fronts.append(front)
         await asyncio.gather(*(boxes.start_all(booting=False) for boxes in self.boxes.values()))
         self.world.install()  # while these processes start; the clock of a boot runs from its own start
         await asyncio.gather(*(boxes.start_all(booting=True) for boxes in self.boxes.values()))
@@ -150,7 +153,7 @@ class RehearsalFleet:
         elif isinstance(fault, ImageFault):
             await self.boxes[fault.host].move_image(fault.image, fault.what == "move")
         elif isinstance(fault, FrontFault):
-            self.fronts[fault.name].mode = fault.what
+            await self.fronts[fault.name].set_mode(fault.what)
         elif isinstance(fault, RebootFault):
             self._keep(self._reboot(fault))
         elif not self._machine(fault):
@@ -229,7 +232,7 @@ class RehearsalFleet:
         for task in tuple(self._background):
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
-        await self.web.close()
+        await asyncio.gather(self.web.close(), *(front.close() for front in self.fronts.values()))
         await asyncio.gather(*(host.close() for host in self.hosts.values()))
         await asyncio.gather(*(boxes.close() for boxes in self.boxes.values()))
 
