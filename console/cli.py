@@ -106,7 +106,7 @@ def watch(fleet: FleetFile = None, *, read_only: ReadOnly = False, ascii: Ascii 
 
 @app.command
 def rehearse(
-    scenario: Annotated[str, Parameter(help="A name from --list, or a path to a .toml.")] = "spark4",
+    scenario: Annotated[str, Parameter(help="A name, a path to a .toml, or `list` for the names.")] = "spark4",
     *,
     speed: Annotated[float, Parameter(help="Clock factor: scenario time runs this many times as fast.")] = 1.0,
     headless: Annotated[bool, Parameter(negative="", help="No screen: a reading a second on stdout.")] = False,
@@ -120,9 +120,9 @@ def rehearse(
     from console.rehearsal.scenario import list_scenarios, load_scenario
     from console.rehearsal.source import RehearsalSource
 
-    if show_list:
+    if show_list or scenario == "list":
         for name, title in list_scenarios().items():
-            print(f"{name:<16} {title}")
+            print(f"{name:<26} {title}")
         return EXIT_GOOD
     if not 0.1 <= speed <= 1000:
         raise UsageError("--speed: from 0.1 to 1000")
