@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -25,6 +25,7 @@ from textual.timer import Timer
 from console import sanitize
 from console.actions.catalog import BY_ID, CommandError, parse_command
 from console.actions.keymap import KeymapError, default_keymap_path, load_keymap
+from console.actions.themes import SHIPPED, ThemeError, find_theme, themes_folder
 from console.alarms import Alarm
 from console.calling import Calling, Ways
 from console.snapshot import Source
@@ -41,7 +42,7 @@ from screens.terminal import ConsoleDriver
 from screens.timeline import Timeline
 from screens.view import Moment, View, glance
 from widgets.glance import Glance
-from widgets.theme import DEFAULT_THEME, PLAIN_THEME, AttributesOnly, register_themes
+from widgets.theme import DEFAULT_THEME, PLAIN_THEME, AttributesOnly, register_own, register_themes
 
 TICK, BLURRED_TICK = 0.25, 1.0
 """Seconds between two pictures on screen, with the terminal in focus and without."""
@@ -58,7 +59,6 @@ END_LIMIT = 3.0
 HANGUP = 128 + signal.SIGHUP
 WHILE_TYPING = ("back", "hint-quit")
 ENDING_SIGNALS = (signal.SIGHUP, signal.SIGTERM)
-THEMES: Mapping[str, str] = {"dark": DEFAULT_THEME, "light": "laneswap-light", "safe": "laneswap-safe"}
 
 
 def stylesheet() -> Path:
@@ -99,9 +99,11 @@ class LaneswapApp(App[Any], inherit_bindings=False):
         self.timeline = Timeline()
         self.view = View(ascii=ascii, no_colour=no_colour)
         self.faults = FaultLog(faults or default_fault_file())
-        self._wanted_theme = THEMES.get(theme, DEFAULT_THEME)
+        self._asked_theme = theme
         self._keymap_file = keymap or default_keymap_path()
         self._notice, self._notice_until = "", 0.0
+        self.said_at_start: list[str] = []
+        """What the operator has to know about files that could not be used."""
         self.calling = Calling(Ways(self.say, self.bell, self._write, self.background))
         self._chosen = False
         self._followed = ""
@@ -117,10 +119,20 @@ class LaneswapApp(App[Any], inherit_bindings=False):
         self.animation_level = "none"
         register_themes(self)
         # A painted background under NO_COLOR, and Textual's own ansi themes there, end as black on black.
-        self.theme = PLAIN_THEME if self.view.no_colour else self._wanted_theme
+        self.theme = PLAIN_THEME if self.view.no_colour else self._wanted_theme()
         # Textual also takes an empty NO_COLOR for yes, and then keeps painted grounds.
         self.no_color = self.view.no_colour
         self._filters[:] = [AttributesOnly()] if self.view.no_colour else []
+
+    def _wanted_theme(self) -> str:
+        """The theme asked for; one that became unusable since the command line was checked is the dark one."""
+        if self._asked_theme in SHIPPED:
+            return f"laneswap-{self._asked_theme}"
+        try:
+            return register_own(self, find_theme(self._asked_theme, themes_folder()))
+        except ThemeError as error:
+            self.said_at_start.append(f"theme not used: {error.problems[0]} ({error.file})")
+            return DEFAULT_THEME
 
     # --- life ------------------------------------------------------------------------------------------------------
 
@@ -131,6 +143,8 @@ class LaneswapApp(App[Any], inherit_bindings=False):
     def on_mount(self) -> None:
         """Take keys, signals and the first picture; sources are asked only after the first paint."""
         self._load_keys()
+        if self.said_at_start:
+            self.say("; ".join(self.said_at_start))
         asyncio.get_running_loop().set_exception_handler(self._loop_fault)
         self.tick()
         self._clock = self.set_interval(TICK, self.tick)
@@ -345,7 +359,7 @@ class LaneswapApp(App[Any], inherit_bindings=False):
         try:
             own = load_keymap(self._keymap_file)
         except KeymapError as error:
-            self.say(f"keymap not used: {error.problems[0]} ({self._keymap_file})")
+            self.said_at_start.append(f"keymap not used: {error.problems[0]} ({self._keymap_file})")
             return
         self.set_keymap({ident: ",".join("comma" if k == "," else k for k in keys) for ident, keys in own.items()})
 

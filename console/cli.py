@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -18,6 +18,7 @@ from console.commands.init import init
 from console.commands.parts import FleetFile, Json, UsageError, fleet_file, no_fleet, print_answer
 from console.fleet.inventory import FleetError, default_path, load
 from console.fleet.recipe import apply_recipes
+from console.fleet.tomlfile import FileError
 from console.headless import EXIT_GOOD, EXIT_NEEDS_OPERATOR, EXIT_USAGE
 from console.sanitize import line
 
@@ -34,7 +35,11 @@ app = App(
 ReadOnly = Annotated[bool, Parameter(name="--read-only", negative="", help="Never act, whatever the window says.")]
 Ascii = Annotated[bool, Parameter(name="--ascii", negative="", help="Draw with ASCII only.")]
 Theme = Annotated[
-    Literal["dark", "light", "safe"], Parameter(name="--theme", help="Colours; `safe` is for colour-blind eyes.")
+    str,
+    Parameter(
+        name="--theme",
+        help="Colours: dark, light, safe (for colour-blind eyes), or NAME of themes/NAME.toml in the config folder.",
+    ),
 ]
 
 
@@ -51,7 +56,7 @@ def run(arguments: Sequence[str]) -> int:
         answer = app(list(arguments), exit_on_error=False, print_error=True)
     except CycloptsError:
         return EXIT_USAGE
-    except (FleetError, UsageError, InspectError, ScenarioError) as error:
+    except (FileError, UsageError, InspectError, ScenarioError) as error:
         _complain(error)
         return EXIT_USAGE
     except RehearsalError as error:
@@ -229,6 +234,9 @@ def _live_source(path: Path | None) -> Source:
 
 
 def _screen(source: Source, *, read_only: bool, ascii: bool, theme: str) -> int:
+    from console.actions.themes import find_theme, themes_folder
+
+    find_theme(theme, themes_folder())  # a theme that cannot be used is refused before the terminal is taken
     if not sys.stdout.isatty() or not sys.stdin.isatty():
         raise UsageError("the console needs a terminal; without one use `laneswap status` or `rehearse --headless`")
     try:

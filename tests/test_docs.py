@@ -15,6 +15,7 @@ from manual import PAGES, ROOT, anchors, beside, code, fenced, first_cells, link
 from console import alarms, lamps
 from console.actions.catalog import ACTIONS, Action, Place
 from console.actions.keymap import validate_keymap
+from console.actions.themes import DARK, LEAST_BAR, LEAST_TEXT, check_theme
 from console.fleet import inventory
 from console.readings.download import DownloadState
 from console.readings.lights import HttpVerdict, LaneState, LaneVerdict, Progress
@@ -49,6 +50,14 @@ def row_of(action: Action) -> list[str]:
 
 def test_the_table_of_keys_is_the_table_of_actions() -> None:
     assert rows(section("screen.md", "Keys")) == [row_of(action) for action in ACTIONS]
+
+
+def test_the_example_of_a_theme_is_accepted_and_every_colour_is_explained() -> None:
+    text = section("screen.md", "Sizes, colours, characters")
+    (example,) = fenced(text, "toml")
+    assert check_theme(tomllib.loads(example), ROOT / "mine.toml").dark
+    assert sorted(first_cells(text[text.index("| key | for |") :])) == sorted(DARK)
+    assert f"contrast of {LEAST_TEXT:g} on" in text and f"`fill` needs {LEAST_BAR:g} on" in text
 
 
 def test_the_example_of_a_keymap_is_accepted() -> None:
@@ -177,7 +186,8 @@ def test_every_pane_has_its_heading() -> None:
 def test_words_of_the_other_lamps_are_there(picture: str) -> None:
     snapshot = pictures.PICTURES[picture]()
     for lamp in lamps.lamps(snapshot, snapshot.lanes[0])[1:]:
-        word = lamp.word if lamp.word.isupper() else "9f2c1a7"
+        capitals = re.match(r"[A-Z][A-Z, ]*", lamp.word)
+        word = capitals[0].strip(" ,") if capitals else "9f2c1a7"
         assert f"`{word}" in section("screen.md", lamp.title), lamp.word
 
 

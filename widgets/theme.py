@@ -12,59 +12,22 @@ from textual.color import Color
 from textual.filter import LineFilter
 from textual.theme import Theme
 
+from console.actions.themes import DARK, LIGHT, SHIPPED, ThemeColours
 from widgets.ink import Ink
 
-DARK: Mapping[str, str] = {
-    "background": "#0e1113",
-    "surface": "#161a1d",
-    "panel": "#2a3137",
-    "line": "#323a40",
-    "faint": "#5d6870",
-    "dim": "#8b969e",
-    "text": "#c3cbd1",
-    "bright": "#f3f6f8",
-    "accent": "#5cc8b8",
-    "info": "#7db2ff",
-    "look": "#f2a33c",
-    "act": "#ff5f5a",
-    "band": "#1d2429",
-    "track": "#1f262b",
-    "fill": "#69757e",
-    "fill2": "#3f4a51",
-}
-LIGHT: Mapping[str, str] = {
-    "background": "#fbfbf9",
-    "surface": "#f0f1ef",
-    "panel": "#dbe0e2",
-    "line": "#c6cdd0",
-    "faint": "#868f95",
-    "dim": "#59646b",
-    "text": "#2b343a",
-    "bright": "#0a0e11",
-    "accent": "#08695e",
-    "info": "#1c5bb8",
-    "look": "#9c5200",
-    "act": "#b3002d",
-    "band": "#e7ecec",
-    "track": "#e4e8e9",
-    "fill": "#78838b",
-    "fill2": "#b2bcc1",
-}
-SAFE: Mapping[str, str] = {**DARK, "accent": "#ffffff", "info": "#56b4e9", "look": "#f0e442", "act": "#ff7a2f"}
 _GROUNDS = frozenset({"background", "surface", "panel", "band", "track"})
 PLAIN: Mapping[str, str] = {name: "#000000" if name in _GROUNDS else "#d0d0d0" for name in DARK}
 
 DEFAULT_THEME = "laneswap-dark"
 PLAIN_THEME = "laneswap-plain"
-COLOURS: Mapping[str, Mapping[str, str]] = {
-    DEFAULT_THEME: DARK,
-    "laneswap-light": LIGHT,
-    "laneswap-safe": SAFE,
+COLOURS: dict[str, Mapping[str, str]] = {
+    **{f"laneswap-{name}": colours for name, colours in SHIPPED.items()},
     PLAIN_THEME: PLAIN,
 }
+"""By the name under which Textual knows the theme; the user's own is added when it is chosen."""
 
 
-def _theme(name: str, colours: Mapping[str, str]) -> Theme:
+def _theme(name: str, colours: Mapping[str, str], *, dark: bool) -> Theme:
     return Theme(
         name=name,
         primary=colours["info"],
@@ -77,12 +40,12 @@ def _theme(name: str, colours: Mapping[str, str]) -> Theme:
         background=colours["background"],
         surface=colours["surface"],
         panel=colours["panel"],
-        dark=colours is not LIGHT,
+        dark=dark,
         variables={f"ls-{role}": colour for role, colour in colours.items()},
     )
 
 
-THEMES: tuple[Theme, ...] = tuple(_theme(name, colours) for name, colours in COLOURS.items())
+THEMES: tuple[Theme, ...] = tuple(_theme(name, colours, dark=colours is not LIGHT) for name, colours in COLOURS.items())
 """Register each with `App.register_theme`; console.tcss needs their `$ls-...` variables."""
 
 
@@ -143,3 +106,12 @@ def register_themes(app: Any) -> None:
     """Register the four themes with a Textual app."""
     for theme in THEMES:
         app.register_theme(theme)
+
+
+def register_own(app: Any, own: ThemeColours) -> str:
+    """Register a checked theme of the user's. Returns the name under which Textual knows it."""
+    name = f"laneswap-own-{own.name}"
+    COLOURS[name] = own.colours
+    palette_for.cache_clear()
+    app.register_theme(_theme(name, own.colours, dark=own.dark))
+    return name

@@ -8,7 +8,7 @@ from widgets import format as fmt
 from widgets.ages import AGE_REPAINT, AgeMark, coarse
 from widgets.cells import Line, measure
 from widgets.glance import Glance
-from widgets.ink import BOLD, DIM, INFO, LOOK, TEXT, Ink, Row, ink_of
+from widgets.ink import BOLD, DIM, LOOK, TEXT, Ink, Row, ink_of
 from widgets.pane import Pane
 from widgets.sheet import Sheet, Title, section
 from widgets.slots import NUMBERS
@@ -56,19 +56,17 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
 
 
 def severity_of(way: WayBack) -> Severity:
-    """Red where it is shut, orange where an item failed or is stale, blue where it is slow or not known."""
-    if way.possible is False:
-        return Severity.ACT
+    """As the lamp has it: orange where it is shut, an item failed or is stale; blue where it is slow or not read."""
     words = {item.word for item in way.items}
-    if words & {Word.FAIL, Word.STALE}:
+    if way.possible is None:
+        return Severity.LOOK if Word.UNKNOWN in words else Severity.INFO
+    if way.possible is False or words & {Word.FAIL, Word.STALE}:
         return Severity.LOOK
-    return Severity.INFO if way.possible is None or way.slow else Severity.NORMAL
+    return Severity.INFO if way.slow else Severity.NORMAL
 
 
 def item_ink(item: Item) -> Ink:
-    """Red for what shuts the way, orange for what else failed or is stale; what nobody read is grey, but not dim."""
-    if item.word is Word.FAIL and item.shuts:
-        return ink_of(Severity.ACT)
+    """Orange for what failed or is stale; what nobody read is grey, but not dim."""
     if item.word in (Word.FAIL, Word.STALE):
         return LOOK
     return TEXT if item.word is Word.UNKNOWN else DIM
@@ -90,9 +88,9 @@ def _head_pieces(way: WayBack, glance: Glance) -> Pieces:
     """`BACK ≈8m10s to df42c10`, or that there is no way, and why."""
     severity = severity_of(way)
     if way.possible is False:
-        return ((f"{glance.signs.act} NO WAY BACK".strip(), ink_of(Severity.ACT)), (way.why, TEXT))
+        return ((f"{glance.signs.look} NO WAY BACK".strip(), LOOK), (way.why, TEXT))
     if way.possible is None:
-        return ((f"{glance.signs.info} UNKNOWN".strip(), INFO), (way.why, TEXT))
+        return ((f"{glance.signs.of(severity)} UNKNOWN".strip(), ink_of(severity)), (way.why, TEXT))
     sign = f"{glance.signs.of(severity)} " if severity is not Severity.NORMAL else ""
     ink = BOLD if severity is Severity.NORMAL else ink_of(severity)
     time = f"≈{fmt.duration(way.total)}" if way.total is not None else "time unknown"
@@ -163,10 +161,9 @@ def _item(line: Line, sheet: Sheet, item: Item) -> None:
     glance = sheet.glance
     ink = item_ink(item)
     loud = item.word in (Word.FAIL, Word.STALE)
-    signs = {Word.FAIL: glance.signs.act if item.shuts else glance.signs.look, Word.STALE: glance.signs.look}
     column = sheet.left
-    if sign := signs.get(item.word, ""):
-        line.put(column, sign, ink._replace(bold=False))
+    if loud:
+        line.put(column, glance.signs.look, ink._replace(bold=False))
     column += 0 if glance.ascii else 2
     line.put(column, item.word.value, ink)
     name = column + 8

@@ -12,10 +12,12 @@ import platformdirs
 from pydantic import BaseModel
 
 from console.actions.keymap import KeymapError, default_keymap_path, load_keymap
+from console.actions.themes import ThemeError, load_theme, own_themes, themes_folder
 from console.feed.records import state_folder
 from console.fleet.inventory import Fleet, FleetError, default_path, load
 from console.fleet.places import places
 from console.fleet.recipe import Recipe, apply_recipes, load_recipe, shipped
+from console.fleet.tomlfile import FileError
 from console.sanitize import line
 
 _SSH_FILES = (("ssh config", "config", "~/.ssh/config"), ("known hosts", "known_hosts", "~/.ssh/known_hosts"))
@@ -53,7 +55,7 @@ class Place:
 
 
 def check(file: Path) -> list[Finding]:
-    """All that is wrong with fleet file, recipes and keymap, and what the recipes lack. Never raises for it."""
+    """All that is wrong with fleet file, recipes, keymap and themes, and what the recipes lack. Never raises for it."""
     found: list[Finding] = []
     fleet: Fleet | None = None
     try:
@@ -66,10 +68,15 @@ def check(file: Path) -> list[Finding]:
         load_keymap(default_keymap_path())
     except KeymapError as error:
         found += [Finding(line(error.file, 300), line(problem, 400), True) for problem in error.problems]
+    for name in own_themes(themes_folder()):
+        try:
+            load_theme(themes_folder() / f"{name}.toml")
+        except ThemeError as error:
+            found += _problems(error)
     return found
 
 
-def _problems(error: FleetError) -> Iterator[Finding]:
+def _problems(error: FileError) -> Iterator[Finding]:
     for problem in error.problems:
         yield Finding(line(error.file, 300), line(problem, 400), True)
 
@@ -152,6 +159,8 @@ def locate(file: Path | None) -> list[Place]:
     found = [_file("fleet file", path, why)]
     found += _recipes(path)
     found.append(_file("keymap", default_keymap_path(), "the user's config folder"))
+    themes = (themes_folder() / f"{name}.toml" for name in own_themes(themes_folder()))
+    found += [_file("theme", file, f"the user's config folder: --theme {file.stem}") for file in themes]
     why_state = "LANESWAP_STATE" if os.environ.get("LANESWAP_STATE") else "the user's state folder"
     found.append(_file("records", state_folder() / "records", f"{why_state}: earlier boots and rates of lanes"))
     faults = Path(platformdirs.user_state_dir("laneswap")) / "faults.log"

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 import upkeep
-from pictures import NOW, WALL, booting, glance, ink_at, reading, spark4, station, texts, throughput, unread
+from pictures import NOW, PICTURES, WALL, booting, glance, ink_at, reading, spark4, station, texts, throughput, unread
 from rich.cells import cell_len
 
 from console.alarms import upkeep_alarms
+from console.lamps import rollback
+from console.lamps import watchdog as watchdog_lamp
 from console.readings.answers import HttpAnswer, Transport
 from console.readings.boot import BootFailure
 from console.readings.download import DownloadState
@@ -20,6 +22,7 @@ from console.readings.health import LaneState, LaneVerdict
 from console.readings.rows import RowCopies, RowState
 from console.readings.watchdog import WatchdogState
 from console.snapshot import LaneView, Severity
+from console.wayback import way_back
 from widgets import boots, download, drift, kv, lane, rowcopies, watchdog, wayback
 from widgets.glance import Glance
 from widgets.ink import ACT, INFO, LOOK, Ink, Row, text_of
@@ -382,14 +385,29 @@ def test_a_stale_item_is_orange_and_so_is_the_title() -> None:
     assert ink_at(rows[0], "STALE 41 d") == LOOK
 
 
-def test_no_way_back_is_red_with_its_reason() -> None:
+def test_no_way_back_is_orange_like_its_lamp_with_its_reason() -> None:
     base = spark4()
     gone = replace(upkeep.repo(), snapshots=upkeep.repo().snapshots[:1])
     repos = tuple((host, look(gone)) for host, _ in base.lanes[0].repos)
     for columns, rows, width, height in ((80, 24, 80, 1), (120, 40, 120, 9), (200, 60, 68, 13)):
         drawn = wayback.rows(with_lane((columns, rows), repos=repos), width, height)
         row = next(r for r in drawn if "NO WAY BACK" in text_of(r))
-        assert ink_at(row, "NO WAY BACK") == ACT and "no other revision is kept" in text_of(row)
+        assert ink_at(row, "NO WAY BACK") == LOOK and "no other revision is kept" in text_of(row)
+
+
+@pytest.mark.parametrize("picture", PICTURES)
+def test_the_colour_of_the_way_back_is_that_of_its_lamp(picture: str) -> None:
+    snapshot = PICTURES[picture]()
+    view = snapshot.lanes[0]
+    assert wayback.severity_of(way_back(snapshot, view)) is rollback(snapshot, view).severity
+
+
+@pytest.mark.parametrize("state", WatchdogState)
+def test_the_colour_of_a_watchdog_is_that_of_its_lamp(state: WatchdogState) -> None:
+    value = replace(upkeep.ARMED, state=state, words=state.value)
+    snapshot = spark4()
+    view = replace(snapshot.lanes[0], watchdog=look(value))
+    assert watchdog.severity_of(value) is watchdog_lamp(snapshot, view).severity
 
 
 def test_items_that_are_not_ok_come_first_where_not_all_fit() -> None:
