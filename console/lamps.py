@@ -87,7 +87,7 @@ def _booting(snapshot: Snapshot, lane: LaneView) -> _Words:
     usual = progress.median if progress is not None and progress.median is not None else lane.lane.usual_boot_s
     late = progress.late if progress is not None else usual is not None and elapsed > BOOT_OVERDUE * usual
     of_usual = f" of {fmt.duration(usual)}" if usual else ""
-    boot = None if lane.boot is None else lane.boot.value
+    boot = None if lane.boot is None else lane.boot.current(snapshot.now)
     if boot is not None and boot.failure is not None and not boot.failure.heals:
         return f"BOOT FAILS {fmt.duration(elapsed)}", boot.failure.cause, Severity.ACT
     phase = str(boot.now) if boot is not None and boot.now is not None else ""
@@ -143,24 +143,31 @@ def revision(snapshot: Snapshot, lane: LaneView) -> Lamp:
     if len(distinct) > 1:
         return Lamp("REVISION", "MIXED", " ".join(fmt.revision(item) for item in distinct), note, Severity.ACT)
     word = fmt.revision(distinct[0])
-    if rows := _other_rows(snapshot, lane, distinct[0]):
+    site = _other_site(snapshot, lane, distinct[0])
+    if rows := _other_rows(snapshot, lane, distinct[0], bool(site)):
         return Lamp("REVISION", word, rows, note, Severity.ACT)
     running = any(rank.container and rank.container.state is ContainerState.RUNNING for rank in known)
     rest = "" if running else "not running"
     if len(known) < len(lane.ranks):
         return Lamp("REVISION", word, rest or "not all ranks read", note, Severity.LOOK)
-    if site := _other_site(snapshot, lane, distinct[0]):
+    if site:
         return Lamp("REVISION", word, site, note, Severity.LOOK)
     source = known[0].container.revision_source.split(" ", 1)[0] if known[0].container else ""
     return Lamp("REVISION", word, rest, note or f"read from {source}", Severity.NORMAL)
 
 
-def _other_rows(snapshot: Snapshot, lane: LaneView, serving: str) -> str:
-    """`rows of df42c10 on spark-2`: a copy of another checkpoint, which would serve wrong rows without an error."""
+def _other_rows(snapshot: Snapshot, lane: LaneView, serving: str, site_differs: bool) -> str:
+    """`rows of df42c10 on spark-2`: a copy of another checkpoint, which would serve wrong rows without an error.
+
+    Where the site file names another checkpoint its row folder may be another one too: only what is mounted counts.
+    """
     copies = None if lane.rows is None else lane.rows.current(snapshot.now)
+    mounts = {rank.host: rank.container.mounts for rank in lane.ranks if rank.container is not None}
     for copy in copies.copies if copies is not None else ():
         of = copy.manifest.revision if copy.manifest is not None else ""
-        if of and not serving.startswith(of) and not of.startswith(serving):
+        if not of or serving.startswith(of) or of.startswith(serving):
+            continue
+        if not site_differs or copy.read_by(mount.source for mount in mounts.get(copy.host, ())):
             return f"rows of {fmt.revision(of)} on {copy.host}"
     return ""
 

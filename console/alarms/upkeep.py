@@ -57,8 +57,8 @@ def _watchdog(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
 
 
 def _boot(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
-    boot = None if lane.boot is None else lane.boot.value
-    if boot is not None and boot.failure is not None and lane.verdict.state is not LaneState.SERVING:
+    boot = None if lane.boot is None else lane.boot.current(snapshot.now)
+    if boot is not None and boot.failure is not None and lane.verdict.state not in _UP:
         failure = boot.failure
         heals = "" if failure.heals else ": will not heal by waiting"
         severity = Severity.LOOK if failure.heals else Severity.ACT
@@ -102,7 +102,7 @@ def _rows(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
         severity = _row_severity(copy)
         if severity is not None:
             text = f"{copy.host} row copy: {copy.words}"
-            yield Alarm(f"rows:{lane.name}:{copy.host}", severity, lane.name, text, _row_advice(copy))
+            yield Alarm(f"rows:{lane.name}:{copy.host}", severity, lane.name, text, _row_advice(snapshot, lane, copy))
     if copies.tiling.ok is False:
         text = f"row ranges do not tile: {copies.tiling.words}"
         yield Alarm(f"tiling:{lane.name}", Severity.ACT, lane.name, text, "the next boot fails; rebuild the odd copy")
@@ -114,10 +114,17 @@ def _row_severity(copy: RowCopy) -> Severity | None:
     return Severity.LOOK if copy.state in _ROWS_LOOK else None
 
 
-def _row_advice(copy: RowCopy) -> str:
-    if copy.state in (RowState.OLD_REVISION, RowState.HOLES, RowState.WRONG_RANK):
+def _row_advice(snapshot: Snapshot, lane: LaneView, copy: RowCopy) -> str:
+    if copy.state not in (RowState.OLD_REVISION, RowState.HOLES, RowState.WRONG_RANK):
+        return OLD_CHECKPOINT_ADVICE
+    site = None if lane.site is None else lane.site.current(snapshot.now)
+    container = next((rank.container for rank in lane.ranks if rank.host == copy.host), None)
+    up = container is not None and container.up
+    if container is not None and up and (site is None or site.revision in ("", container.revision)):
         return "it serves wrong rows without an error: rebuild it"
-    return OLD_CHECKPOINT_ADVICE
+    if container is not None and up and copy.read_by(mount.source for mount in container.mounts):
+        return "it is mounted, and the site file names another checkpoint: find out which rows are meant"
+    return "the next launch would serve wrong rows without an error: rebuild it first"
 
 
 def _checkpoint(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
@@ -129,7 +136,8 @@ def _checkpoint(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
             continue
         if repo.problem:
             text = f"{host} cannot read the checkpoint's folder: {repo.problem}"
-            yield Alarm(f"snapshot:{lane.name}:{host}", Severity.ACT, lane.name, text, "is it mounted?")
+            severity, advice = (Severity.INFO, "") if repo.unseen else (Severity.ACT, "is it mounted?")
+            yield Alarm(f"snapshot:{lane.name}:{host}", severity, lane.name, text, advice)
             continue
         files = repo.snapshot(serving[host])
         broken = (*files.dangling, *files.outside) if files is not None else ()

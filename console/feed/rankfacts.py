@@ -9,9 +9,13 @@ from console.feed.surveyed import Surveyed
 from console.readings.drift import Drift, RankFacts, compare_ranks
 from console.readings.gpu import Gpu
 from console.readings.hubcache import HubRepo
+from console.readings.look import LookKind
 from console.readings.quality import Reading
 from console.readings.rows import RowCopy
 from console.snapshot import HostView, RankView
+
+LOOK_AT_IT = f"({LookKind.TREE} "
+"""Names the look in the words of one that hangs: the folder's own, as behind a dead mount, not one beside it."""
 
 
 class RankDrift:
@@ -66,12 +70,13 @@ def _facts(
 
 
 def _problem(reading: Reading[HubRepo] | None, repo: HubRepo | None, rank: RankView) -> str:
+    """What is wrong with the folder itself; '' also where it was not seen (whole): that proves nothing against it."""
     if reading is None:
         return ""
     if repo is None:
-        return reading.error
+        return reading.error if LOOK_AT_IT in reading.error else ""
     if repo.problem:
-        return repo.problem
+        return "" if repo.unseen else repo.problem
     return "missing" if rank.revision and repo.snapshot(rank.revision) is None else ""
 
 

@@ -104,6 +104,8 @@ class HubRepo:
     """Bytes of whole blobs that no snapshot names yet, each inode once."""
     taken: float | None = None
     """Unix seconds by the host's clock at which it was listed."""
+    unseen: bool = False
+    """The problem is that not all of it was seen, or may be: nothing says that the folder itself is not well."""
 
     def snapshot(self, revision: str) -> SnapshotFiles | None:
         """The snapshot of a revision (40 hex, or the beginning of one); None if it is not there."""
@@ -120,7 +122,20 @@ def read_repo(listing: Listing, repo: str = "") -> HubRepo:
     `repo` names the folder (`models--org--name`) where the root is a cache. Never raises; see `problem`.
     """
     root, entries, problem = _scope(listing, repo)
-    empty = HubRepo(root, (), (), {}, 0, (), listing.free, listing.fstype, listing.mount, problem, taken=listing.taken)
+    empty = HubRepo(
+        root,
+        (),
+        (),
+        {},
+        0,
+        (),
+        listing.free,
+        listing.fstype,
+        listing.mount,
+        problem,
+        taken=listing.taken,
+        unseen=bool(problem) and listing.problem in ("", "no permission"),
+    )
     if not entries:
         return empty
     if not _REPO.fullmatch(basename(root.rstrip("/"))) and not _OURS & {item.path.split("/", 1)[0] for item in entries}:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -96,6 +96,12 @@ class RowCopy:
     def share(self) -> float | None:
         """0..1 of the expected bytes; None where they are not known."""
         return None if not self.expected or self.present is None else min(1.0, self.present / self.expected)
+
+    def read_by(self, sources: Iterable[str]) -> bool:
+        """Whether its folder is among the bind sources of a container; one below `~` is compared by its end."""
+        path = self.path.rstrip("/")
+        below = path.removeprefix("~") if path.startswith("~/") else ""
+        return any(source.rstrip("/") == path or (below and source.rstrip("/").endswith(below)) for source in sources)
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ def _not_looked(snapshot: Snapshot, lane: LaneView) -> str:
         repo = reading.current(snapshot.now)
         if repo is None:
             return "the checkpoint's folder was not read"
-        if repo.problem not in ("", MISSING):
+        if repo.problem and repo.problem != MISSING:
             return f"the checkpoint's folder was not read: {host} {repo.problem}"
     return ""
 
