@@ -17,6 +17,7 @@ from console.readings.facts import HostFacts
 from console.readings.rows import RowCopies, RowState
 from console.readings.throughput import EngineKind
 from console.readings.watchdog import Watchdog, WatchdogState
+from console.sanitize import word
 from console.snapshot import Event, HostView, LaneView, Severity
 
 NOW = 0.0
@@ -81,7 +82,8 @@ def _facts(host: str, before: HostFacts | None, after: HostFacts) -> Iterator[Ev
         text = f"another machine answers: {after.hostname}, before it {before.hostname}"
         yield Event(NOW, host, text, Severity.LOOK)
     elif before.boot_id and after.boot_id and before.boot_id != after.boot_id:
-        kernel = f", kernel {before.kernel} -> {after.kernel}" if before.kernel != after.kernel else ""
+        known = before.kernel and after.kernel and before.kernel != after.kernel
+        kernel = f", kernel {before.kernel} -> {after.kernel}" if known else ""
         yield Event(NOW, host, f"the host was restarted{kernel}", Severity.LOOK)
 
 
@@ -226,7 +228,8 @@ def _site(view: LaneView, known: LaneKnown, ahead: float, events: list[Event]) -
     before = known.site
     if before is not None and before != values:
         at = NOW if site.mtime is None else site.mtime - ahead
-        names = [key for key in {**before, **values} if key and before.get(key) != values.get(key)]
+        changed = [key for key in {**before, **values} if key and before.get(key) != values.get(key)]
+        names = [word(key, 60) for key in changed]
         text = f"site file changed: {', '.join(names[:4])}{' and more' if len(names) > 4 else ''}, {NOT_US}"
         if before[""] != values[""]:
             revisions = f"{_short(before[''])} -> {_short(values[''])}"

@@ -27,7 +27,7 @@ from console.readings.download import Download, DownloadSample, read_download
 from console.readings.download_pace import parse_received
 from console.readings.hubcache import HubRepo, read_repo
 from console.readings.listing import parse_listing
-from console.readings.look import Answer, Status, parse_answer
+from console.readings.look import Answer, Status, parse_answer, raw_bytes
 from console.readings.processes import Process, parse_processes
 from console.readings.quality import Reading
 from console.readings.row_looks import only, shards_of
@@ -145,7 +145,7 @@ class LaneSurvey:
         found = None
         if answer.status is Status.OK:
             mtime = _number(answer.values.get("mtime", ""))
-            data = answer.body.encode("utf-8", "surrogateescape")
+            data = raw_bytes(answer.body)
             found = read_site(data, path, self._recipe, mtime=mtime)
         if found == self._site:
             return

@@ -83,6 +83,15 @@ def parse_answer(text: str) -> Answer:
     return Answer(status, "", {name: value for name, _, value in pairs}, body)
 
 
+_NO_BYTES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+"""Halves of characters that stand for no byte of a file: only a made-up answer holds them."""
+
+
+def raw_bytes(body: str) -> bytes:
+    """The bytes that a body was read from. Never raises."""
+    return _NO_BYTES.sub(REPLACEMENT, body).encode("utf-8", "surrogateescape")
+
+
 _NUMBER = re.compile(r"[0-9]{1,19}")
 
 

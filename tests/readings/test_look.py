@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.readings.look import Answer, Status, bare, number, parse_answer, safe_name
+from console.readings.look import Answer, Status, bare, number, parse_answer, raw_bytes, safe_name
 
 
 def test_answers() -> None:
@@ -46,3 +46,10 @@ def test_names_are_safe(text: str) -> None:
     assert all(character.isprintable() for character in shown)
     assert len(shown) <= 1000
     assert safe_name(text, 5) == "" or len(safe_name(text, 5)) <= 5
+
+
+def test_the_bytes_of_a_body_never_raise() -> None:
+    """JSON may hold any half of a character; only those that stand for a byte of a file are one."""
+    assert raw_bytes("a\udcff\udc80b") == b"a\xff\x80b"
+    assert raw_bytes("\ud9b6x\udfff\udc7f") == "\ufffdx\ufffd\ufffd".encode()
+    assert raw_bytes("é\U0001f512") == "é\U0001f512".encode()
