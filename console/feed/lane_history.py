@@ -33,6 +33,8 @@ class LaneHistory:
         """The newest reading's window holds a start of the counters."""
         self._unstarted: list[int] = []
         """Pools of boots whose start nobody knows: of this sitting alone."""
+        self._of_now = False
+        """The newest of these is that of the engine that runs."""
 
     def missed(self, at: float) -> None:
         """At monotonic time `at` nothing could be read: a gap, not a zero."""
@@ -55,17 +57,22 @@ class LaneHistory:
         pool = found.kv.tokens
         if pool is None:
             return
-        if started is not None:
-            self.records.add_pool(started, pool)
-            return
         again = found.restarted and not self._restarted
-        if again or self._unstarted[-1:] != [pool]:
+        if started is not None:
+            if self._of_now and not again:  # seen before its start was known: one boot, one pool
+                self._unstarted.pop()
+            self._of_now = False
+            self.records.add_pool(started, pool)
+        elif again or self.pools[-1:] != (pool,):
             self._unstarted = [*self._unstarted, pool][-POOLS_KEPT:]
+            self._of_now = True
 
     @property
     def pools(self) -> tuple[int, ...]:
         """KV pools of the newest boots, tokens, oldest first."""
-        return (*self.records.pools, *self._unstarted)[-POOLS_KEPT:]
+        known = self.records.pools
+        at = len(known) if self._of_now else max(0, len(known) - 1)  # the newest one came after those without a start
+        return (*known[:at], *self._unstarted, *known[at:])[-POOLS_KEPT:]
 
     def _keep_rate(self, found: Throughput) -> None:
         """A rate is one of the lane's own where tokens came and as many requests ran as before."""
