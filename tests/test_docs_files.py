@@ -24,8 +24,9 @@ from console.readings.lights import HttpLight, ProcessLight, ProgressLight, Scra
 from console.readings.memory import Memory, NumaNode, Pressure
 from console.readings.speculation import Speculation
 from console.readings.throughput import Throughput
+from console.rehearsal import faults, stage
 from console.rehearsal import scenario as stories
-from console.rehearsal.engine import FAULTS
+from console.rehearsal.engine import FAULTS, STORIES
 
 pictures = beside("widgets", "pictures")
 cases = beside("cases", "case_table")
@@ -36,7 +37,8 @@ cases = beside("cases", "case_table")
 
 def model_rows(heading: str, model: type[BaseModel], *own: str) -> dict[str, str]:
     """Default by key as a page has it, without keys that are not the model's own."""
-    table = {word: row[1] for row in rows(section("rehearse.md", heading)) for word in code(row[0])}
+    found = [row for row in rows(section("rehearse.md", heading)) if len(row) == 3]
+    table = {word: row[1] for row in found for word in code(row[0])}
     return {key: value for key, value in table.items() if key not in own}
 
 
@@ -47,6 +49,18 @@ def model_rows(heading: str, model: type[BaseModel], *own: str) -> dict[str, str
         ("[[machines.HOST.gpus]]", stories.Gpu),
         ("[engines.NAME]", stories.EngineModel),
         ("[containers.NAME]", stories.ContainerModel),
+        ("[containers.NAME.on.HOST]", stories.ContainerOn),
+        ("[checkpoints.NAME]", stage.CheckpointModel),
+        ("[[checkpoints.NAME.revisions]]", stage.RevisionModel),
+        ("[downloads.NAME]", stage.DownloadModel),
+        ("[rows.NAME]", stage.RowsModel),
+        ("[rows.NAME.on.HOST]", stage.RowsOn),
+        ("[watchdogs.LANE]", stage.WatchdogModel),
+        ("[[boots.LANE]]", stage.BootModel),
+        ("[files.NAME]", stage.FileModel),
+        ("[processes.NAME]", stage.ProcessModel),
+        ("[units.NAME]", stage.UnitModel),
+        ("[fronts.NAME]", stage.FrontModel),
         ("Top level", stories.Scenario),
     ],
 )
@@ -54,18 +68,22 @@ def test_every_key_of_a_scenario_has_its_row_and_default(heading: str, model: ty
     expected = {key: default_of(field) for key, field in model.model_fields.items()}
     if model is stories.Scenario:
         del expected["name"]  # the file's own name
-    assert model_rows(heading, model, "extends", "templates", "like") == expected
+    assert model_rows(heading, model, "extends", "templates", "vars", "like") == expected
 
 
-@pytest.mark.parametrize(
-    ("kind", "model"),
-    [
-        ("host", stories.HostFault),
-        ("engine", stories.EngineFault),
-        ("container", stories.ContainerFault),
-        ("memory", stories.MemoryFault),
-    ],
-)
+KINDS_OF_FAULTS = {
+    model.model_fields["kind"].annotation.__args__[0]: model  # type: ignore[union-attr]
+    for model in vars(faults).values()
+    if isinstance(model, type) and issubclass(model, BaseModel) and "kind" in model.model_fields
+}
+
+
+def test_every_kind_of_fault_has_its_part() -> None:
+    text = section("rehearse.md", "[[faults]]")
+    assert re.findall(r'^`kind = "(\w+)"`', text, re.MULTILINE) == list(KINDS_OF_FAULTS)
+
+
+@pytest.mark.parametrize(("kind", "model"), KINDS_OF_FAULTS.items())
 def test_every_key_of_a_fault_has_its_row_and_default(kind: str, model: type[BaseModel]) -> None:
     text = section("rehearse.md", "[[faults]]")
     start = text.index(f'`kind = "{kind}"`')
@@ -81,6 +99,15 @@ def test_every_key_of_a_fault_has_its_row_and_default(kind: str, model: type[Bas
 def test_every_fault_of_an_engine_is_described() -> None:
     table = [row for row in rows(section("rehearse.md", "[[faults]]")) if len(row) == 2]
     assert [row[0] for row in table] == [f"`{fault}`" for fault in FAULTS]
+
+
+def test_every_story_of_a_boot_and_every_state_of_a_watchdog_is_described() -> None:
+    told = [row for row in rows(section("rehearse.md", "[engines.NAME]")) if len(row) == 2]
+    assert [row[0] for row in told] == [f"`{story}`" for story in STORIES]
+    words = stage.WatchdogModel.model_fields["state"].annotation.__args__  # type: ignore[union-attr]
+    assert first_cells(section("rehearse.md", "States of a watchdog")) == list(
+        dict.fromkeys((*words[:11], *words[11:]))
+    )
 
 
 def test_every_scenario_is_described() -> None:
