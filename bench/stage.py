@@ -90,5 +90,12 @@ def host_rows(home: Path, ports: Mapping[str, int], *, docker: bool) -> str:
 
 def lane_rows(lane: Lane) -> str:
     """The lane's own table."""
-    written = lane.model_dump(mode="json", exclude_defaults=True, exclude={"vars"})
-    return "\n[lanes.dsv41]\n" + "".join(f"{name} = {json.dumps(value)}\n" for name, value in written.items())
+    written = lane.model_dump(mode="json", exclude_defaults=True)
+    return "\n[lanes.dsv41]\n" + "".join(f"{name} = {toml(value)}\n" for name, value in written.items())
+
+
+def toml(value: Any) -> str:
+    """A value as TOML has it, tables in one line."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{json.dumps(name)} = {toml(item)}" for name, item in value.items()) + " }"
+    return json.dumps(value)

@@ -72,6 +72,8 @@ class RollingScreen(ReadingScreen, Generic[T], inherit_bindings=False):
         """The lines, newest last."""
         everything = self.entries(glance)
         shown = self._shown(everything)
+        if self.following:  # all 2000 lines of a flood, four times a second, would hold up the keys
+            shown = shown[-max(1, self.reader.size.height) :]
         rows: list[Text] = []
         self._starts = []
         for entry in shown:
@@ -125,6 +127,9 @@ class RollingScreen(ReadingScreen, Generic[T], inherit_bindings=False):
         picture = self.console_app.picture()
         if self._held is None and picture is not None:
             self._held = self.entries(picture)
+            _, rows = self.body(picture, self.reader.size.width)
+            self.reader.length = self.reader.first = len(rows)
+            self.reader.move(0)
 
     def _moved(self, rows: int) -> None:
         if rows < 0:
@@ -151,6 +156,7 @@ class RollingScreen(ReadingScreen, Generic[T], inherit_bindings=False):
 
     def do_top(self, _: str) -> None:
         """The oldest line kept."""
+        self._hold()
         self._moved(-self.reader.length)
 
     def do_end(self, _: str) -> None:
@@ -205,8 +211,9 @@ class RollingScreen(ReadingScreen, Generic[T], inherit_bindings=False):
         if not self.search:
             self.console_app.say("nothing searched for yet; / begins")
             return
-        before = self.reader.first if self._held is not None else self.reader.length
+        newest_first = self.following
         self._hold()
+        before = self.reader.length if newest_first else self.reader.first
         picture = self.console_app.picture()
         if picture is None:
             return

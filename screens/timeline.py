@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 
 from console.snapshot import Snapshot
 
@@ -10,6 +11,8 @@ KEEP_EVERY = 1.0
 """Seconds between two pictures kept for stepping."""
 KEPT_HOST_PICTURES = 480
 """Pictures kept, times hosts: two minutes of four hosts, fewer of a large fleet, so that memory stays bounded."""
+KEPT_LINES = 60
+"""Log lines of a kept picture: as many as a pane shows. All lines, of a log that floods, would be half a gigabyte."""
 
 
 class Timeline:
@@ -46,7 +49,7 @@ class Timeline:
             self._newest.memo.clear()  # kept by the hundred, stepped to now and then
         self._newest = snapshot
         if not self._kept or snapshot.now - self._kept[-1].now >= KEEP_EVERY:
-            self._kept.append(snapshot)
+            self._kept.append(_with_few_lines(snapshot))
         limit = max(10, KEPT_HOST_PICTURES // max(1, len(snapshot.hosts)))
         while len(self._kept) > limit:
             self._kept.popleft()
@@ -77,3 +80,10 @@ class Timeline:
         if self._held is None or self._newest is None:
             return 0.0
         return max(0.0, self._newest.now - self._held.now)
+
+
+def _with_few_lines(snapshot: Snapshot) -> Snapshot:
+    log = snapshot.log
+    if log is None or len(log.lines) <= KEPT_LINES:
+        return snapshot
+    return replace(snapshot, log=replace(log, lines=log.lines[-KEPT_LINES:]))

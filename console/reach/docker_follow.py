@@ -22,6 +22,8 @@ CATCH_UP = 1000
 """Lines asked for at most after a lost connection."""
 FEED_EVERY = 0.1
 """Seconds between batches, at least; a quiet log wakes nobody."""
+BATCH = 100
+"""Lines handed on before others get their turn on the loop: a flood must not hold up keys."""
 RETRY_FIRST, RETRY_MOST = 0.5, 5.0
 """Seconds before the log is asked for again."""
 
@@ -114,6 +116,8 @@ class LogFollower:
         while True:
             await self._came.wait()
             self._came.clear()
-            for line in self._pending.take():
+            for number, line in enumerate(self._pending.take(), 1):
                 self._on_line(line.wall, sanitize.line(line.text))
+                if number % BATCH == 0:
+                    await asyncio.sleep(0)
             await asyncio.sleep(FEED_EVERY)
