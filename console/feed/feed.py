@@ -19,12 +19,16 @@ from console.feed.supervise import forever
 from console.fleet.inventory import Fleet
 from console.fleet.recipe import lane_recipes
 from console.format import duration
+from console.reach.limits import allow_open_files
 from console.reach.links import HandshakeLimits, make_link
 from console.readings.recorded import NOTHING, Recorded
 from console.sanitize import line, word
 from console.snapshot import Event, Severity, Snapshot
 
 EVENTS_KEPT = 1000
+FILES_OWN, FILES_A_HOST = 256, 8
+"""Open files of the console itself, and of each host: its connection, the forwarded Docker socket, what goes through it
+(events, questions, logs), an engine."""
 WATCH_EVERY_S = 1.0
 
 
@@ -78,6 +82,7 @@ class Feed:
 
     async def start(self) -> None:
         """Begin to ask every source; returns at once."""
+        self._make_room()
         for host in self._hosts.values():
             await host.link.start()
         loops = [loop for host in self._hosts.values() for loop in host.tasks()]
@@ -88,6 +93,14 @@ class Feed:
         if self._lanes:
             first = next(iter(self._lanes.values()))
             self.follow(first.name, first.lane.head)
+
+    def _make_room(self) -> None:
+        """A connection that has no number left in this process would look like a host that is down."""
+        wanted = FILES_OWN + FILES_A_HOST * len(self._hosts)
+        allowed = allow_open_files(wanted)
+        if allowed < wanted:
+            text = f"{allowed} open files allowed, {len(self._hosts)} hosts may need {wanted}: raise `ulimit -n`"
+            self.note("console", text, Severity.LOOK)
 
     async def stop(self) -> None:
         """End every task, close every connection; leaves nothing running on any host."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from functools import lru_cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -35,6 +36,7 @@ __all__ = [
 _SHIPPED = "console.fleet.recipes"
 
 
+@lru_cache(maxsize=1)
 def shipped() -> tuple[str, ...]:
     """Names of the recipes that come with laneswap."""
     files = resources.files(_SHIPPED).iterdir()
@@ -44,8 +46,7 @@ def shipped() -> tuple[str, ...]:
 def load_recipe(name: str, beside: Path | None = None) -> Recipe:
     """A shipped recipe by name, or one's own by path (relative to the fleet file). Raises FleetError."""
     if name in shipped():
-        source: str = name + ".toml"
-        return _read(resources.files(_SHIPPED) / source, source)
+        return _shipped(name)
     path = Path(name).expanduser()
     if beside is not None and not path.is_absolute():
         path = beside / path
@@ -55,6 +56,13 @@ def load_recipe(name: str, beside: Path | None = None) -> Recipe:
             name, [f"no recipe of that name{close}; shipped: {', '.join(shipped())}; or give a path to a .toml"]
         )
     return _read(path, str(path))
+
+
+@lru_cache(maxsize=16)
+def _shipped(name: str) -> Recipe:
+    """Read once, also for a fleet of hundreds of lanes."""
+    source = f"{name}.toml"
+    return _read(resources.files(_SHIPPED) / source, source)
 
 
 def _read(file: Path | Traversable, source: str) -> Recipe:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import resource
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -74,6 +75,22 @@ class HandshakeLimits:
                 yield
             finally:
                 self.in_flight -= 1
+
+
+def allow_open_files(wanted: int) -> int:
+    """Raise this process's own limit of open files to `wanted`, as far as the system lets it; how many it may have now.
+
+    Most systems begin with 1024, which a hundred hosts with their Docker sockets use up.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        except (OSError, ValueError):  # macOS has a limit of its own below the hard one
+            return soft
+        return most
+    return wanted if soft == resource.RLIM_INFINITY else soft
 
 
 class SessionSlots:
