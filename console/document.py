@@ -79,6 +79,7 @@ def _upkeep(snapshot: Snapshot, lane: LaneView) -> dict[str, Any]:
         "download": _maybe(lane.download, now),
         "row_copies": _maybe(lane.rows, now),
         "next_row_copies": _maybe(lane.next_rows, now),
+        "previous_row_copies": _maybe(lane.previous_rows, now),
         "watchdog": _maybe(lane.watchdog, now),
         "boot": _maybe(lane.boot, now),
         "boot_progress": plain(lane.boot_progress),

@@ -108,6 +108,8 @@ class LaneView:
     """None for a lane whose ranks read no local copies."""
     next_rows: Reading[RowCopies] | None = None
     """The copies being prepared for the next revision; None where none are named."""
+    previous_rows: Reading[RowCopies] | None = None
+    """The copies kept of the revision that served before; None where nobody says where they are."""
     watchdog: Reading[Watchdog] | None = None
     """None where the recipe has none: restart policies are all there is."""
     boot: Reading[Boot] | None = None

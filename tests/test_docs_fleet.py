@@ -22,6 +22,7 @@ from console.fleet.recipe_model import SiteName
         ("[hosts]", inventory.Host),
         ("[lanes.NAME]", inventory.Lane),
         ("[lanes.NAME.next]", inventory.NextRevision),
+        ("[lanes.NAME.previous]", inventory.PreviousRevision),
         ("[lanes.NAME.download]", inventory.DownloadWish),
         ("[notify]", inventory.Notify),
     ],

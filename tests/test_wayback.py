@@ -302,7 +302,7 @@ def copy(rank: int, revision: str, state: RowState = RowState.READY, **changes: 
         "free": 200 * GIB,
         **changes,
     }
-    return RowCopy(rank, HOSTS[rank], "/rows", state, state.value, **values)
+    return RowCopy(rank, HOSTS[rank], values.pop("path", "/rows"), state, state.value, **values)
 
 
 def copies(*held: RowCopy, revision: str = NEW) -> Reading[RowCopies]:
@@ -581,3 +581,26 @@ def test_the_image_of_ranks_that_are_not_up_is_not_known() -> None:
     last = RankView(3, HOSTS[3], None, "unknown", "")
     item = items(way_back(snapshot, replace(lane, ranks=(*lane.ranks[:3], last))))["image"]
     assert item.word is Word.UNKNOWN and item.text.endswith("the same on 3 ranks that are up; no container seen on 1")
+
+
+# --- what was kept ---------------------------------------------------------------------------------------------------
+
+
+def test_rows_that_were_kept_need_not_be_built() -> None:
+    """After a switch the site file names the new row folder alone."""
+    kept = copies(*(copy(rank, OLD, path="/rows-old") for rank in range(3)), copy(3, OLD, RowState.HOLES), revision=OLD)
+    way = site_back(previous_rows=kept)
+    assert items(way)["old rows"].text.startswith(
+        "3 of 4 ranks have them in the folders that are looked at; to be built: n4"
+    )
+    assert way.why == "c0ffee1 is named as the previous one"
+
+
+def test_what_is_named_as_the_previous_one_is_gone_back_to() -> None:
+    other = "b" * 40
+    snapshot, lane = spark(repos=repos(files(NEW), files(OLD, newest=1.0), files(other, newest=900.0)), boots=())
+    named = lane.lane.model_copy(update={"previous": lane.lane.previous.model_copy(update={"revision": OLD})})
+    assert way_back(snapshot, replace(lane, lane=named)).revision == OLD
+    for revision in (NEW, "c" * 40):
+        named = lane.lane.model_copy(update={"previous": lane.lane.previous.model_copy(update={"revision": revision})})
+        assert way_back(snapshot, replace(lane, lane=named)).revision == other

@@ -304,6 +304,7 @@ class LaneFeed:
             download=surveyed.download,
             rows=surveyed.rows,
             next_rows=surveyed.next_rows,
+            previous_rows=surveyed.previous_rows,
             watchdog=surveyed.watchdog,
             drift=self._drift.of(ranks, views, surveyed, now),
             front=None if self._front is None else self._front.reading(down),

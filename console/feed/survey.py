@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from posixpath import dirname
 from typing import Any
@@ -15,13 +14,12 @@ from console.feed.host import HostFeed
 from console.feed.hub import HubFeed
 from console.feed.same import Same
 from console.feed.surveyed import Parsed, Surveyed, meaning, oldest
+from console.feed.watchdogs import judged_watchdog
 from console.fleet.inventory import Lane
 from console.fleet.looks import looks
-from console.fleet.places import Places, RankPlace, WatchdogPlace, places
+from console.fleet.places import Places, RankPlace, places, with_former
 from console.fleet.recipe import Recipe
-from console.fleet.recipe_watchdog import WatchdogRecipe
 from console.fleet.sitefile import Site, read_site
-from console.readings.competing import competitors
 from console.readings.containers import Container
 from console.readings.download import Download, DownloadSample, read_download
 from console.readings.download_pace import parse_received
@@ -33,7 +31,7 @@ from console.readings.quality import Reading
 from console.readings.row_looks import only, shards_of
 from console.readings.rows import RowCopies, RowCopy, RowSample, rank_share, read_copy, read_rows
 from console.readings.units import Units, parse_units
-from console.readings.watchdog import Watchdog, read_watchdog
+from console.readings.watchdog import Watchdog
 
 DOWNLOAD_SAMPLES = 150
 """Samples of the repository kept for rate and stall: over ten minutes."""
@@ -63,7 +61,11 @@ class LaneSurvey:
         self._watchdog: Same[Watchdog] = Same()
         self._asked: set[str] = set()
         self._pids: tuple[int, ...] = ()
-        self._places: Places = places(name, lane, recipe, None)
+        self._named: Places | None = None
+        """By the first text of the site file that named the present revision."""
+        self._former: Places | None = None
+        """The same of the revision before."""
+        self._places: Places = self._placed(None)
         self._hub: HubFeed | None = None
         self._asleep = Asleep()
         self._moved = asyncio.Event()
@@ -115,12 +117,14 @@ class LaneSurvey:
         repos = tuple(self._read_repos())
         rows = self._read_rows(now, "rows", self._places.revision or _one(serving))
         coming = self._read_rows(now, "next", self._places.next_revision)
+        former = self._read_rows(now, "previous", self._places.previous_revision)
         return Surveyed(
             site=site,
             repos=repos,
             download=self._read_download(now, serving),
             rows=rows,
             next_rows=coming,
+            previous_rows=former,
             watchdog=self._read_watchdog(now, containers),
             unfilled=self._places.unfilled,
         )
@@ -150,13 +154,20 @@ class LaneSurvey:
         if found == self._site:
             return
         self._site = found
-        before, self._places = self._places, places(self._name, self._lane, self._recipe, found)
+        before, self._places = self._places, self._placed(found)
         if before.download != self._places.download:
             self._samples.clear()
             self._moved.set()
         if before.ranks != self._places.ranks or before.rows_shards != self._places.rows_shards:
             self._row_samples.clear()
         self._ask()
+
+    def _placed(self, site: Site | None) -> Places:
+        """Where things lie by this text of the site file; what it named under another revision is the way back."""
+        new = places(self._name, self._lane, self._recipe, site)
+        if new.revision and (self._named is None or self._named.revision != new.revision):
+            self._former, self._named = self._named, new
+        return with_former(new, self._former)
 
     # --- checkpoint and download -----------------------------------------------------------------------------------
 
@@ -290,6 +301,7 @@ class LaneSurvey:
             room=room,
             old_copy=old_copy,
             shards=self._places.rows_shards,
+            table_rows=self._places.table_rows,
         )
 
     def _beside(self, rank: RankPlace) -> tuple[int | None, int | None]:
@@ -324,7 +336,7 @@ class LaneSurvey:
         told = (*answers.values(), units, running, started, *containers, *containers.values())
         value = self._watchdog.of(
             (place, *told, int(now / JUDGE_EVERY_S)),
-            lambda: self._judged_watchdog(place, recipe, answers, running, units, containers, now),
+            lambda: judged_watchdog(self._lane, place, recipe, feed, answers, running, units, containers, now),
         )
         pids = () if value.pid is None else (value.pid,)
         if pids != self._pids:
@@ -332,43 +344,9 @@ class LaneSurvey:
             self._ask()
         return oldest(source, parts, value)
 
-    def _judged_watchdog(
-        self,
-        place: WatchdogPlace,
-        recipe: WatchdogRecipe,
-        answers: Mapping[str, Answer | None],
-        processes: tuple[Process, ...] | None,
-        units: Units | None,
-        containers: Mapping[str, Sequence[Container]],
-        now: float,
-    ) -> Watchdog:
-        feed = self._hosts[place.host]
-        wall = feed.host_wall(now)
-        found = read_watchdog(
-            recipe.spec(place),
-            log=answers["log"],
-            lock=answers["lock"],
-            pause=answers["pause"],
-            gaveup=answers["gaveup"],
-            processes=processes,
-            units=units,
-            now=wall,
-            booted=feed.booted,
-        )
-        others = competitors(
-            containers,
-            port=self._lane.port,
-            glob=self._lane.containers,
-            units=units,
-            foreign=place.foreign,
-            guards=recipe.guards,
-            now=wall,
-        )
-        return replace(found, competing=others)
-
 
 def _folder(rank: RankPlace, what: str) -> str:
-    return rank.rows if what == "rows" else rank.next_rows
+    return {"rows": rank.rows, "next": rank.next_rows, "previous": rank.previous_rows}[what]
 
 
 def _repo_of(text: str) -> HubRepo:

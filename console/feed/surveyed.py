@@ -25,6 +25,7 @@ class Surveyed:
     download: Reading[Download] | None = None
     rows: Reading[RowCopies] | None = None
     next_rows: Reading[RowCopies] | None = None
+    previous_rows: Reading[RowCopies] | None = None
     watchdog: Reading[Watchdog] | None = None
     unfilled: tuple[str, ...] = ()
 

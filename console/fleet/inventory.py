@@ -71,6 +71,15 @@ class NextRevision(Strict):
     """Folder of the row copies being built for it; relative: below each rank's home folder."""
 
 
+class PreviousRevision(Strict):
+    """What served before the last switch, for the way back."""
+
+    revision: str = Field(default="", pattern=OPTIONAL_COMMIT)
+    """Commit of the checkpoint to go back to: 40 hex digits."""
+    rows: str = ""
+    """Folder of its row copies, where they were kept; relative: below each rank's home folder."""
+
+
 class DownloadWish(Strict):
     """Where a checkpoint is fetched to, and what there should be."""
 
@@ -148,6 +157,8 @@ class Lane(Strict):
     """Seconds from start to healthy, shown until the lane has boots of its own to compare with."""
     next: NextRevision = NextRevision()
     """What is being prepared."""
+    previous: PreviousRevision = PreviousRevision()
+    """What served before."""
     download: DownloadWish = DownloadWish()
     """The checkpoint's download."""
     vars: dict[str, str] = Field(default_factory=dict)

@@ -29,8 +29,8 @@ def looks(name: str, places: Places, pids: Sequence[int] = ()) -> Mapping[str, t
     """Looks by host, each with a key `LANE:WHAT`. `pids` are those that the watchdog's log and lock name.
 
     Keys: `site`, `repo` (the checkpoint's folder on that host), `download.repo` (the one that is fetched to, where that
-    is another), `rows`, `rows.manifest`, `next`, `next.manifest`, `watchdog.{log,lock,pause,gaveup,processes,units}`,
-    `download.{processes,units,net}`.
+    is another), `rows`, `next`, `previous` (folders of row copies), each with its `.manifest`,
+    `watchdog.{log,lock,pause,gaveup,processes,units}`, `download.{processes,units,net}`.
     """
     book = _Book(name)
     if places.site_file:
@@ -67,7 +67,7 @@ def _rank(book: _Book, rank: RankPlace, places: Places) -> None:
         filled = {places.holder, places.download.host if places.download else ""}
         every = FAST_S if rank.host in filled else SLOW_S
         book.add(rank.host, "repo", LookKind.TREE, rank.repo, REPO_DEPTH, REPO_MOST, every=every)
-    for what, folder in (("rows", rank.rows), ("next", rank.next_rows)):
+    for what, folder in (("rows", rank.rows), ("next", rank.next_rows), ("previous", rank.previous_rows)):
         if folder:
             book.add(rank.host, what, LookKind.TREE, folder, ROWS_DEPTH, ROWS_MOST)
             book.file(rank.host, f"{what}.manifest", f"{folder}/{places.rows_manifest or MANIFEST}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from console.fleet.sitetypes import Site
@@ -30,6 +30,8 @@ class RankPlace:
     """Folder of its Engram row copy."""
     next_rows: str = ""
     """Folder of the copy that is being prepared for the next revision."""
+    previous_rows: str = ""
+    """Folder of the copy that was kept of the revision that served before."""
     reads_shards: bool = False
     """It holds the checkpoint and reads rows from the shards themselves."""
 
@@ -90,6 +92,8 @@ class Places:
     """What the site file says; 40 hex or ''."""
     next_revision: str = ""
     """What is being prepared, in the operator's own words; 40 hex or ''."""
+    previous_revision: str = ""
+    """What served before, in the operator's own words or by an earlier text of the site file; 40 hex or ''."""
     holder: str = ""
     """Host that holds the checkpoint; '' if none is named."""
     holder_rows: tuple[RowRange, ...] = ()
@@ -132,6 +136,7 @@ def places(name: str, lane: Lane, recipe: Recipe, site: Site | None) -> Places:
         site_file=site_file,
         revision=site.revision if site else "",
         next_revision=lane.next.revision,
+        previous_revision=lane.previous.revision,
         holder="" if holder is None else lane.rank_hosts[holder],
         holder_rows=_holder_rows(recipe, fill, holder),
         download=_download(name, lane, recipe, ranks, holder, fill),
@@ -145,6 +150,16 @@ def places(name: str, lane: Lane, recipe: Recipe, site: Site | None) -> Places:
         row_bytes=rows.row_bytes if rows else ROW_BYTES,
         downloaders=recipe.checkpoint.downloaders if recipe.checkpoint else _usual_downloaders(),
     )
+
+
+def with_former(new: Places, former: Places | None) -> Places:
+    """The same with the row folders that the site file named before it was edited, as the previous ones. A folder that
+    it names still is no previous one: what is in it is looked at already."""
+    known = former if former is not None and former.revision != new.revision else None
+    kept = {rank.rank: rank.rows for rank in known.ranks} if known is not None else {}
+    folders = [(rank, kept.get(rank.rank, rank.previous_rows)) for rank in new.ranks]
+    ranks = tuple(replace(rank, previous_rows="" if folder == rank.rows else folder) for rank, folder in folders)
+    return replace(new, ranks=ranks, previous_revision=known.revision if known is not None else new.previous_revision)
 
 
 def _usual_downloaders() -> tuple[str, ...]:
@@ -192,6 +207,7 @@ def _rank(number: int, lane: Lane, recipe: Recipe, fill: Filling, holder: int | 
         repo=repo,
         rows=fill.path("row copies", rows.path, number) if rows and own_rows else "",
         next_rows=fill.below_home(lane.next.rows, number) if own_rows else "",
+        previous_rows=fill.below_home(lane.previous.rows, number) if own_rows else "",
         reads_shards=rows is not None and holds,
     )
 

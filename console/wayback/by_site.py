@@ -107,6 +107,9 @@ def _target(lane: LaneView, up: Sequence[Container]) -> _Target:
         if named and named in there and coming and named != coming:
             return _Target(named, f"the site file still names {fmt.revision(named)}")
         serving = named
+    before = _previous(lane)
+    if before in there and before != serving:
+        return _Target(before, f"{fmt.revision(before)} is named as the previous one")
     others = {revision for revision in there if revision not in (serving, coming)}
     for revision in served:
         if revision in there and revision != serving:
@@ -127,6 +130,12 @@ def _there(lane: LaneView) -> dict[str, SnapshotFiles]:
             if best is None or files.resolvable > best.resolvable:
                 found[files.revision] = files
     return found
+
+
+def _previous(lane: LaneView) -> str:
+    """The revision that served before, by an earlier text of the site file or in the operator's words; '' if none."""
+    rows = lane.previous_rows.value if lane.previous_rows is not None else None
+    return rows.revision if rows is not None and rows.revision else lane.lane.previous.revision
 
 
 def _coming(lane: LaneView, serving: str) -> str:
@@ -267,7 +276,7 @@ def _rows(snapshot: Snapshot, lane: LaneView, revision: str) -> tuple[Item | Non
     """Which ranks have rows of the old revision, and what the others must build; None for a lane without copies."""
     if lane.rows is None:
         return None, []
-    readings = [reading for reading in (lane.rows, lane.next_rows) if reading is not None]
+    readings = [reading for reading in (lane.rows, lane.next_rows, lane.previous_rows) if reading is not None]
     builds, unknown, ready = [], [], 0
     by_rank: dict[int, list[RowCopy]] = {}
     for copy in (copy for reading in readings for copy in _copies(reading)):

@@ -331,3 +331,57 @@ def test_no_rate_is_told_across_a_sleep_of_the_console(monkeypatch: pytest.Monke
     assert step(NOW + 25, 900_100_000)[0] == pytest.approx(2 * 100_000 / 5)
     step(NOW + 30, 900_200_000)
     assert step(NOW + 35, 900_300_000)[1] == pytest.approx(100_000 / 5)
+
+
+SAMPLE = (DATA / "fleet.env.sample").read_text()
+EDITED = SAMPLE.replace(OLD, SERVING).replace("dsv41-engram-local", "dsv41-engram-local-1017")
+
+
+def previous(fleet: Fleet) -> dict[str, str]:
+    """Folders of kept copies that are looked at, by host."""
+    looks = {name: host.looks.get("dsv41:previous") for name, host in fleet.hosts.items()}
+    return {name: look.arguments[0] for name, look in looks.items() if look is not None}
+
+
+def test_what_the_site_file_named_before_its_edit_is_still_looked_at() -> None:
+    fleet = Fleet()
+    fleet.site(SAMPLE)
+    assert previous(fleet) == {} and fleet.view().previous_rows is None
+    fleet.site(EDITED)
+    assert previous(fleet)["n2"] == "/home/bob/dsv41-engram-local" and "n1" not in previous(fleet)
+    fleet.hosts["n2"].answers("dsv41:previous", rows_answer())
+    fleet.hosts["n2"].answers(
+        "dsv41:previous.manifest",
+        file_answer((DATA / "engram-local.rank2.STALE-REVISION.json").read_text(), WALL - 89_000),
+    )
+    found = fleet.view().previous_rows
+    assert found is not None and found.value is not None and found.value.revision == OLD
+    assert [copy.state for copy in found.value.copies] == [
+        RowState.UNKNOWN, RowState.SHARDS, RowState.READY, RowState.UNKNOWN,
+    ]  # fmt: skip
+    fleet.site(SAMPLE)
+    assert previous(fleet)["n2"] == "/home/bob/dsv41-engram-local-1017", "rolled back: now the other way"
+
+
+@pytest.mark.parametrize(
+    "halfway",
+    [
+        SAMPLE.replace(OLD, SERVING),
+        SAMPLE.replace("dsv41-engram-local", "dsv41-engram-local-1017"),
+        "# being edited\n",
+    ],
+)
+def test_an_edit_in_two_steps_loses_nothing(halfway: str) -> None:
+    fleet = Fleet()
+    for text in (SAMPLE, halfway, EDITED):
+        fleet.site(text)
+    assert previous(fleet)["n2"] == "/home/bob/dsv41-engram-local"
+
+
+def test_without_an_edit_seen_the_operators_words_tell_what_was_kept() -> None:
+    fleet = Fleet(previous={"revision": OLD, "rows": "dsv41-engram-local"})
+    fleet.site(EDITED)
+    assert previous(fleet)["n2"] == "/home/bob/dsv41-engram-local" and "n1" not in previous(fleet)
+    named = Fleet(previous={"revision": OLD, "rows": "dsv41-engram-local"})
+    named.site(SAMPLE)
+    assert previous(named) == {}, "it is in use, and looked at already"
