@@ -278,7 +278,7 @@ class LaneswapApp(App[Any], inherit_bindings=False):
         screen, picture = self.front(), self.picture()
         if screen is None or picture is None:
             return
-        self.view = replace(self.view, acknowledged=self.calling.acknowledged)
+        self.view = replace(self.view, acknowledged=self.calling.acknowledged, returned=self.calling.returned)
         try:
             screen.show(picture)
         except Exception as error:

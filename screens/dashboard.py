@@ -8,6 +8,7 @@ from dataclasses import replace
 from textual import events, on
 
 from console.actions.catalog import Place as Where
+from console.alarms.book import worst_returned
 from screens.base import bindings_for
 from screens.framed import FramedScreen
 from screens.grid import ONE_ROW, Place, Wish, grid
@@ -215,6 +216,11 @@ class DashboardScreen(FramedScreen, inherit_bindings=False):
         """Mark the first unseen alarm as seen."""
         picture = self.console_app.picture()
         unseen = [a for a in picture.alarms if a.key not in picture.acknowledged] if picture else []
+        gone = worst_returned(picture.returned) if picture and not unseen else None
+        if gone is not None:
+            self.console_app.acknowledge(gone.alarm.key)
+            self.console_app.say(f"seen: {gone.alarm.subject} {gone.alarm.text}; its cause was gone already")
+            return
         if not unseen:
             self.console_app.say("no alarm to acknowledge")
             return

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from console.actions.catalog import Place, Scope, guarded, key_line
 from console.alarms import Alarm, alarms
+from console.alarms.book import Booked
 from console.lamps import Lamp, lamps
 from console.snapshot import LaneView, Severity, Snapshot
 from screens.lanes import lane_or_worst
@@ -32,6 +33,8 @@ class View:
     zoomed: bool = False
     filter: str = ""
     acknowledged: frozenset[str] = frozenset()
+    returned: tuple[Booked, ...] = ()
+    """Alarms that came and went unseen."""
     scroll: Mapping[int, int] = field(default_factory=dict)
     ascii: bool = False
     no_colour: bool = False
@@ -63,6 +66,7 @@ def glance(moment: Moment, view: View, place: Place, columns: int, rows: int, fa
         lamps=_lamps(moment.shown, lane, faulty),
         alarms=_unseen_first((*moment.own_alarms, *_alarms(moment.newest, faulty)), view.acknowledged),
         acknowledged=view.acknowledged,
+        returned=view.returned,
         lanes=tuple(_of_lane(item.name, _lamps(moment.shown, item, faulty)) for item in moment.shown.lanes),
         layout=layout_for(columns, rows),
         focus=view.focus,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from console.alarms import Alarm
+from console.alarms.book import Booked, worst_returned
 from console.lamps import Lamp
 from console.readings.quality import Quality, Reading
 from console.snapshot import Severity, Snapshot
@@ -77,7 +78,7 @@ class AlarmBar(Bar):
 
     def slice(self, glance: Glance) -> tuple[object, ...]:
         """See `Drawn.slice`."""
-        return glance.alarms, glance.acknowledged
+        return glance.alarms, glance.acknowledged, glance.returned
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `alarm_line`."""
@@ -247,6 +248,8 @@ def _what_fits(lamp: Lamp, room: int, *, note: bool) -> tuple[str, str]:
         return lamp.rest.partition(": ")[2] or lamp.rest, ""
     if said and 1 + measure(said) <= room:
         return "", said
+    if lamp.rest.startswith("("):  # half of what is in brackets says nothing
+        return "", ""
     words = lamp.rest.split()
     while words and measure(" ".join(words)) + 1 > room:
         words.pop()
@@ -278,8 +281,11 @@ def rail(glance: Glance, width: int) -> Row:
 
 
 def alarm_line(glance: Glance, width: int) -> Row:
-    """The worst alarm that is not acknowledged, and how many more there are."""
+    """The worst alarm that is not acknowledged, and how many more there are; then those that nobody saw."""
     line = Line(width, glance.signs)
+    unseen = any(alarm.key not in glance.acknowledged for alarm in glance.alarms)
+    if not unseen and (gone := worst_returned(glance.returned)) is not None:
+        return _returned_line(line, glance, gone, width)
     if not glance.alarms:
         line.put(1, "no alarms", DIM)
         return line.build()
@@ -292,6 +298,18 @@ def alarm_line(glance: Glance, width: int) -> Row:
     after = line.put(after, f"{alarm.subject} {alarm.text}{colon}", strong, to=edge - 1)
     if alarm.advice:
         line.put(after + 1, alarm.advice, advice, to=edge - 1)
+    return line.build()
+
+
+def _returned_line(line: Line, glance: Glance, gone: Booked, width: int) -> Row:
+    """One whose cause is gone, and that nobody has seen: when it went, what it was, and that `a` clears it."""
+    more = len(glance.alarms) + len(glance.returned) - 1
+    words = ((("a", BOLD), ("clears", DIM)), (("a", BOLD),))[width < 120]
+    edge = line.words_right(width - 1, *words) - 2
+    edge = line.right(edge, f"+{more}{' more' if width >= 120 else ''}", TEXT) - 2 if more else edge
+    after = line.put(1, "returned", LOOK) + 1
+    after = line.put(after, fmt.utc(gone.ended), DIM, to=edge) + 1
+    line.put(after, f"{gone.alarm.subject} {gone.alarm.text}", TEXT, to=edge - 1)
     return line.build()
 
 

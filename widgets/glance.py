@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from console.alarms import Alarm
+from console.alarms.book import Booked
 from console.lamps import Lamp
 from console.snapshot import HostView, LaneView, Severity, Snapshot
 from widgets.glyphs import Glyphs, glyphs_for
@@ -65,6 +66,8 @@ class Glance:
     """Unacknowledged first, then worst first."""
     acknowledged: frozenset[str] = frozenset()
     """Keys of alarms that the operator has seen."""
+    returned: tuple[Booked, ...] = ()
+    """Alarms that came and went before anybody saw them."""
     lanes: tuple[LaneGlance, ...] = ()
     """All lanes with their worst lamp, for the header."""
     layout: Layout = Layout.BOXED

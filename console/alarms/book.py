@@ -135,5 +135,10 @@ def loud(severity: Severity, least: Severity) -> bool:
     return _LOUD[severity] >= _LOUD[least]
 
 
+def worst_returned(returned: Iterable[Booked]) -> Booked | None:
+    """The one to see first: the worst, of these the one that went last; None if there is none."""
+    return max(returned, key=lambda booked: (_LOUD[booked.alarm.severity], booked.ended or 0.0), default=None)
+
+
 def _step(key: str, expected: Mapping[str, str]) -> str:
     return next((step for start, step in expected.items() if key.startswith(start)), "")

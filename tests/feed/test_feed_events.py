@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "widgets"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import pictures
 import upkeep
+from moved import later
 
 from console.alarms.book import CLEAR_AFTER_S
 from console.feed import Feed, feed
@@ -21,7 +22,6 @@ from console.feed.changes import NOW
 from console.feed.story import Story
 from console.fleet.inventory import build
 from console.readings.link import LinkState, LinkStatus
-from console.readings.quality import Reading
 from console.snapshot import Severity, Snapshot
 
 FLEET = {
@@ -62,27 +62,6 @@ def low(*, gone: bool) -> Snapshot:
         link = LinkState(LinkStatus.DOWN, picture.now - 3, "connection lost", "")
         host = replace(host, link=link, memory=replace(memory, down_since=picture.now - 3))
     return replace(picture, hosts=(*picture.hosts[:2], host, *picture.hosts[3:]))
-
-
-def later(picture: Snapshot, seconds: float) -> Snapshot:
-    """The same picture so many seconds later, every reading as fresh as before."""
-    hosts = tuple(fresh(host, seconds) for host in picture.hosts)
-    lanes = tuple(fresh(lane, seconds) for lane in picture.lanes)
-    return replace(picture, now=picture.now + seconds, wall=picture.wall + seconds, hosts=hosts, lanes=lanes)
-
-
-def fresh(view: Any, seconds: float) -> Any:
-    """A view whose readings were taken so many seconds later."""
-    readings = {field.name: getattr(view, field.name) for field in fields(view)}
-    return replace(view, **{name: _again(item, seconds) for name, item in readings.items()})
-
-
-def _again(item: Any, seconds: float) -> Any:
-    if isinstance(item, Reading) and item.taken_mono is not None:
-        return replace(item, taken_mono=item.taken_mono + seconds)
-    if isinstance(item, tuple):
-        return tuple(_again(part, seconds) for part in item)
-    return item
 
 
 async def test_an_alarm_whose_cause_is_gone_for_a_while_is_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
