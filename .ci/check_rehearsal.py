@@ -11,6 +11,10 @@ from typing import Any
 QUALITIES = {"LIVE", "LATE", "STALE", "UNREACHABLE", "ABSENT"}
 LANE_READINGS = ("health", "throughput", "served")
 HOST_READINGS = ("memory", "gpus", "facts", "containers")
+LOOKED_AT = ("site_file", "download", "row_copies", "next_row_copies", "watchdog")
+"""Readings of a lane that are null where there is no such thing."""
+PREPARING = "dsv41"
+"""The lane whose next revision is fetched in the scenario `prepare`."""
 LAMPS = {"serving", "revision", "watchdog", "rollback"}
 
 
@@ -20,6 +24,10 @@ def readings(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         for key, item in document[group].items():
             for name in names:
                 yield f"{group}.{key}.{name}", item[name]
+    for key, item in document["lanes"].items():
+        for name in LOOKED_AT:
+            if item[name] is not None:
+                yield f"lanes.{key}.{name}", item[name]
 
 
 def faults_of_line(document: dict[str, Any]) -> Iterator[str]:
@@ -57,6 +65,27 @@ def faults_of_run(documents: list[dict[str, Any]], expected: int) -> Iterator[st
     )
     if not any(lane["throughput"]["value"] for lane in documents[-1]["lanes"].values()):
         yield "the last line has no current throughput"
+    if PREPARING in documents[-1]["lanes"]:
+        yield from faults_of_preparation([document["lanes"][PREPARING] for document in documents])
+
+
+def faults_of_preparation(lanes: list[dict[str, Any]]) -> Iterator[str]:
+    """What the read side must show while a revision is prepared: where all stands, and that it comes nearer."""
+    last = {name: (lanes[-1][name] or {}).get("value") for name in LOOKED_AT}
+    yield from (f"{name} is not read at the end" for name, value in last.items() if value is None)
+    fetched = [value["done"] for lane in lanes if (value := (lane["download"] or {}).get("value"))]
+    copied = [
+        sum(copy["present"] or 0 for copy in value["copies"])
+        for lane in lanes
+        if (value := (lane["next_row_copies"] or {}).get("value"))
+    ]
+    for what, counts in (("the download", fetched), ("the row copies", copied)):
+        if len(set(counts)) < 3 or counts != sorted(counts):
+            yield f"{what} did not come nearer: {sorted(set(counts))}"
+    if last["download"] and last["download"]["state"] != "running":
+        yield f"the download is {last['download']['state']}"
+    if last["watchdog"] and last["watchdog"]["state"] != "armed":
+        yield f"the watchdog is {last['watchdog']['state']}"
 
 
 def moved(documents: list[dict[str, Any]], group: str, name: str, key: str) -> int:
