@@ -53,12 +53,14 @@ def read_copy(
     room: int | None = None,
     old_copy: int | None = None,
     shards: Sequence[str] = (),
+    table_rows: Mapping[int, int] | None = None,
 ) -> RowCopy:
     """One rank's copy out of its looks, oldest first. Never raises.
 
     `revision` is what it should be of ('' if nobody says), `want` the ranges it should get, for a copy without a
     manifest. Where its folder is not there yet, `room` is what is free on its file system and `old_copy` what
-    deleting the copy in use would free, bytes. `shards` names the files that hold rows, where others lie beside them.
+    deleting the copy in use would free, bytes. `shards` names the files that hold rows, where others lie beside them;
+    `table_rows` are the rows of each layer's table, where they are not the published ones.
     The state is the first that holds, from top to bottom: reads the shards; not to be read; nothing there or still
     being written; a manifest that is not one; data newer than the manifest; another rank's; another revision's;
     holes; a revision that cannot be compared; ready.
@@ -86,7 +88,8 @@ def read_copy(
     if newest.manifest_text is None:
         return _without_manifest(found, data, samples, now, old_copy)
     written = newest.manifest_mtime if newest.manifest_mtime is not None or entry is None else entry.mtime
-    return _with_manifest(found, data, samples, newest.manifest_text, written, revision, tp, now)
+    tables = table_rows or {}
+    return _with_manifest(found, data, samples, newest.manifest_text, written, revision, tp, now, tables)
 
 
 def _with_manifest(
@@ -98,6 +101,7 @@ def _with_manifest(
     revision: str,
     tp: int | None,
     now: float,
+    tables: Mapping[int, int],
 ) -> RowCopy:
     """`written` is the manifest's own time."""
     try:
@@ -109,7 +113,7 @@ def _with_manifest(
         return going
     if behind := _behind(data, manifest, written):
         return replace(found, state=RowState.OLD_MANIFEST, words=f"{behind}, rebuild", note=_replacing(found))
-    if wrong := _other_copy(found, manifest, revision, tp):
+    if wrong := _other_copy(found, manifest, revision, tp, tables):
         return wrong
     if data.present < manifest.bytes:
         return _with_holes(found, samples, manifest.bytes - data.present)
@@ -124,7 +128,7 @@ def judge_manifest(rank: int, host: str, path: str, text: str, *, revision: str,
     except ManifestUnreadable as error:
         return replace(found, state=RowState.UNREADABLE, words=f"manifest unreadable: {error}")
     found = replace(found, manifest=manifest, expected=manifest.bytes, basis="its manifest")
-    return _other_copy(found, manifest, revision, tp) or found
+    return _other_copy(found, manifest, revision, tp, {}) or found
 
 
 def _without_manifest(
@@ -180,9 +184,11 @@ def _rebuilt(
     )
 
 
-def _other_copy(found: RowCopy, manifest: RowManifest, revision: str, tp: int | None) -> RowCopy | None:
+def _other_copy(
+    found: RowCopy, manifest: RowManifest, revision: str, tp: int | None, tables: Mapping[int, int]
+) -> RowCopy | None:
     """A copy of another rank or another revision, by its manifest; None where it says nothing against it."""
-    if words := _other_rank(found.rank, manifest, tp):
+    if words := _other_rank(found.rank, manifest, tp, tables):
         return replace(found, state=RowState.WRONG_RANK, words=f"{words}, rebuild", note=_replacing(found))
     if revision and manifest.revision and not _same(revision, manifest.revision):
         words = f"old revision {manifest.revision[:8]}, rebuild"
@@ -222,13 +228,13 @@ def _behind(data: Shards, manifest: RowManifest, written: float | None) -> str:
     return ""
 
 
-def _other_rank(rank: int, manifest: RowManifest, tp: int | None) -> str:
+def _other_rank(rank: int, manifest: RowManifest, tp: int | None, tables: Mapping[int, int]) -> str:
     named = manifest.rank
     if tp is not None and manifest.tp_size is not None and manifest.tp_size != tp:
         return f"a slice for {manifest.tp_size} ranks, not {tp}"
     if named is not None and named != rank:
         return f"another rank's slice (rank {named})"
-    part = partition_of(manifest.ranges, tp, {}) if tp is not None else None
+    part = partition_of(manifest.ranges, tp, tables) if tp is not None else None
     if part is not None and part[1] != rank:
         return f"another rank's slice (the rows of rank {part[1]})"
     return ""

@@ -216,6 +216,15 @@ def test_rows_of_another_rank_are_told_by_their_ranges() -> None:
     assert read(by_heads, rank=1).state is RowState.WRONG_RANK
 
 
+def test_another_ranks_rows_are_known_by_the_tables_of_ones_own_recipe() -> None:
+    tables = {1: 90_000, 14: 90_300}
+    here = [sample(shards(WHOLE), made((RowRange(1, 30_000, 60_000), RowRange(14, 30_100, 60_200))))]
+    found = read(here, rank=2, tp=3, table_rows=tables)
+    assert (found.state, found.words) == (RowState.WRONG_RANK, "another rank's slice (the rows of rank 1), rebuild")
+    assert read(here, rank=1, tp=3, table_rows=tables).state is not RowState.WRONG_RANK
+    assert read(here, rank=2, tp=3).state is not RowState.WRONG_RANK
+
+
 def test_fewer_bytes_than_the_ranges_take_are_holes() -> None:
     found = read([sample(shards(WHOLE - 4 * GIB), manifest())])
     assert (found.state, found.words) == (RowState.HOLES, "holes: 4.0 GiB of 47.2 GiB missing, rebuild")
