@@ -13,7 +13,7 @@ from widgets.ink import DIM, WORDS, ink_of
 
 _TIME, _SHAPE, _TEXT = 0, 9, 11
 """Columns."""
-_SUBJECT = 6
+_SUBJECT = 8
 """Cells of a subject before the text; a longer one pushes it on."""
 _LOUD = (Severity.LOOK, Severity.ACT)
 

@@ -8,6 +8,9 @@ from typing import Any
 from console.readings.quality import Reading
 from widgets import format as fmt
 
+_ONCE = 86400.0
+"""Seconds between two looks from which on something is looked at once, when its host is reached."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fact:
@@ -35,7 +38,8 @@ def origin(reading: Reading[Any], now: float) -> str:
         words.append("never read")
     else:
         words.append(f"read {fmt.utc(reading.taken_wall)}, {fmt.age(reading.age(now))} ago")
-    words.append(f"every {fmt.number(reading.interval, 1).removesuffix('.0')} s")
+    if reading.interval < _ONCE:
+        words.append(f"every {fmt.number(reading.interval, 1).removesuffix('.0')} s")
     words.append(str(reading.quality(now)))
     if reading.error:
         words.append(f"newest attempt failed: {reading.error}")

@@ -13,10 +13,10 @@ from console.readings.health import LaneState
 from console.snapshot import LaneView
 from widgets import format as fmt
 from widgets.bar import segments
-from widgets.cells import measure
+from widgets.cells import Line, measure
 from widgets.glance import Glance
 from widgets.ink import ACT, BRIGHT, DIM, LOOK, TEXT, Ink
-from widgets.sheet import Sheet
+from widgets.sheet import Sheet, wrap
 
 Pieces = tuple[tuple[str, Ink], ...]
 
@@ -65,22 +65,30 @@ def usual_words(lane: LaneView) -> tuple[str, str]:
     return (fmt.duration(lane.lane.usual_boot_s), "by the recipe") if lane.lane.usual_boot_s else ("", "")
 
 
-def phase_row(sheet: Sheet, lane: LaneView) -> None:
-    """`phase  graphs 0m41s of 0m25s`, or the failure that will not heal."""
-    line = sheet.line()
+def phase_row(sheet: Sheet, lane: LaneView) -> bool:
+    """`phase  graphs 0m41s of 0m25s`, or the failure that will not heal. Returns whether it took the next row too."""
     failure = failure_of(lane)
-    if failure is not None:
-        line.put(sheet.left, "boot", DIM)
-        word, ink = ("FAILS", LOOK) if failure.heals else ("FAILED", ACT)
-        sign = sheet.glance.signs.look if failure.heals else sheet.glance.signs.act
-        after = line.put(sheet.left + _VALUE, f"{sign} {word}".strip(), ink, to=sheet.right)
-        line.put(after + 1, failure.cause, TEXT, to=sheet.right)
-        return
+    line = sheet.line()
     line.put(sheet.left, "phase", DIM)
+    if failure is not None:
+        return _failure(sheet, line, failure)
     pieces = phase_pieces(lane)
     if sum(measure(text) + 1 for text, _ in pieces) - 1 > sheet.right - sheet.left - _VALUE:
         pieces = pieces[:2]
     line.words(sheet.left + _VALUE, *pieces, to=sheet.right)
+    return False
+
+
+def _failure(sheet: Sheet, line: Line, failure: BootFailure) -> bool:
+    word, ink = ("FAILS", LOOK) if failure.heals else ("FAILED", ACT)
+    sign = sheet.glance.signs.look if failure.heals else sheet.glance.signs.act
+    start = sheet.left + _VALUE
+    after = line.put(start, f"{sign} {word}".strip(), ink, to=sheet.right) + 1
+    parts = wrap(failure.cause, sheet.right - after, sheet.right - start)
+    line.put(after, parts[0] if parts else "", TEXT, to=sheet.right)
+    if len(parts) > 1:
+        sheet.line().put(start, " ".join(parts[1:]), TEXT, to=sheet.right)
+    return len(parts) > 1
 
 
 def phase_pieces(lane: LaneView) -> Pieces:

@@ -114,19 +114,25 @@ def _headline(sheet: Sheet, value: Download, *, dim: bool, roomy: bool) -> None:
     """`1bae0e1 to n4    44 of 48 shards 467.3 of 510.0 GB  92 %`."""
     line = sheet.line()
     strong = DIM if dim else BOLD
-    edge = line.words_right(sheet.right, *_percent(value, strong)) - 1
-    pieces: Pieces = ()
-    if not roomy:
-        edge = line.words_right(edge - 1, *_bytes(value, strong)) - 1
-        edge = line.words_right(edge, *_count(value, strong), start=sheet.left + 12) - 1
-    else:
-        pieces = (("repo", DIM), (cut_middle(value.repo, edge - sheet.left - 30, sheet.glance.signs.dots), DIM))
+    edge = line.words_right(sheet.right, *_percent(value, strong)) - 2
     to = "on" if value.state is DownloadState.COMPLETE else "to"
     revision = (fmt.revision(value.revision), TEXT if dim else BRIGHT) if value.revision else ("revision unknown", DIM)
-    host = cut_middle(sheet.glance.signs.words(value.host), 16, sheet.glance.signs.dots)
-    after = line.words(sheet.left, revision, (to, DIM), (host, TEXT), to=edge)
-    if pieces:
-        line.words(after + 2, *pieces, to=edge)
+    host = (cut_middle(sheet.glance.signs.words(value.host), 16, sheet.glance.signs.dots), TEXT)
+    if roomy:
+        after = line.words(sheet.left, revision, (to, DIM), host, to=edge)
+        repo = cut_middle(sheet.glance.signs.words(value.repo), edge - after - 7, sheet.glance.signs.dots)
+        line.words(after + 2, ("repo", DIM), (repo, DIM), to=edge)
+        return
+    edge = line.words_right(edge, *_bytes(value, strong)) - 1
+    edge = line.words_right(edge, *_count(value, strong), start=sheet.left + 12) - 1
+    room = edge - sheet.left
+    whole = (revision, (to, DIM), host)
+    # A long name takes the place of the word before it, then that of its own middle.
+    line.words(sheet.left, *(whole if _wide(whole) <= room else (revision, host)), to=edge)
+
+
+def _wide(pieces: Pieces) -> int:
+    return sum(measure(text) + 1 for text, _ in pieces) - 1
 
 
 def _percent(value: Download, strong: Ink) -> Pieces:
@@ -137,7 +143,7 @@ def _percent(value: Download, strong: Ink) -> Pieces:
 
 def _bytes(value: Download, strong: Ink) -> Pieces:
     unit = fmt.size_unit(value.expected or value.done)
-    if value.expected is None:
+    if value.expected is None or (value.state is DownloadState.COMPLETE and value.done == value.expected):
         unknown = "" if value.state is DownloadState.COMPLETE else f"of {fmt.NONE}"
         return ((fmt.size(value.done, unit), strong), (unit, DIM), (unknown, DIM))
     return ((fmt.size(value.done, unit), strong), ("of", DIM), (fmt.size(value.expected, unit), TEXT), (unit, DIM))

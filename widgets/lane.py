@@ -70,16 +70,15 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         if apart and front is not None and light.name == "http":
             _light(sheet, front)
     boot = boots.booting(lane) or boots.failure_of(lane) is not None
-    if boot:
-        boots.phase_row(sheet, lane)
-    else:
+    taken = boots.phase_row(sheet, lane) if boot else False
+    if not boot:
         _requests(sheet, glance)
     quiet = lane.verdict.state in _QUIET_STATES or boots.booting(lane)
-    if not quiet and sheet.left_over > 4:
+    state_first = not quiet and sheet.left_over > 4
+    if not taken and (boot or state_first or sheet.left_over <= boots.LEAST_ROWS + 1):
         _boot(sheet, glance)
+    if state_first:
         _state(sheet, glance)
-    elif boot or sheet.left_over <= boots.LEAST_ROWS + 1:
-        _boot(sheet, glance)
     boots.notes(sheet, lane)
     if sheet.left_over > boots.LEAST_ROWS:
         sheet.line()

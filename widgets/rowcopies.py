@@ -278,8 +278,8 @@ def _one_line(glance: Glance, age: AgeMark, width: int) -> Row:
             break
         column = line.words(column, *pieces, to=edge) + 2
     else:
-        tail = "tile" if value.tiling.ok else ""
-        line.put(column, tail, DIM, to=edge)
+        if value.tiling.ok and column + len("tile") <= edge:
+            line.put(column, "tile", DIM)
     return line.build()
 
 

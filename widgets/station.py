@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from console.snapshot import HostView
 from widgets import format as fmt
@@ -17,6 +17,8 @@ from widgets.sheet import Sheet
 
 __all__ = ["is_station", "station_rows"]
 
+_AGE, _PINNED = 6, 7
+"""Cells of an age with a blank before it, and of the pinned column."""
 _HISTORY_FROM = 16
 """Cells from the pinned column to the plot."""
 
@@ -70,12 +72,21 @@ def _columns(sheet: Sheet, labels: int) -> _Columns:
         extra = sheet.width - 80
         grow = max(0, min(24, extra // 2))
         shift = max(0, min(labels, 15) - 6)
-        return _Columns(1, 13 + shift, 14 + shift, 28 + grow, 34 + grow, 41 + grow, 47 + grow, 0,
-                        52 + grow, 55 + grow, 60 + grow, 62 + grow, sheet.right)  # fmt: skip
+        at = _Columns(1, 13 + shift, 14 + shift, 28 + grow, 34 + grow, 41 + grow, 47 + grow, 0,
+                      52 + grow, 55 + grow, 60 + grow, 62 + grow, sheet.right)  # fmt: skip
+        return _narrowed(at)
     grow = max(0, min(36, (sheet.width - 120) // 2))
     shift = max(0, min(labels, 20) - 8)
     return _Columns(2, 16 + shift, 18 + shift, 40 + grow, 47 + grow, 55 + grow, 63 + grow, 70 + grow, 77 + grow,
                     81 + grow, 87 + grow, 91 + grow, sheet.right)  # fmt: skip
+
+
+def _narrowed(at: _Columns) -> _Columns:
+    """Without the columns that would run into the age; 0 is not drawn."""
+    last = at.age - _AGE
+    names = ("free", "used", "cache", "busy", "temperature", "power")
+    gone = {name: 0 for name in names if getattr(at, name) > last}
+    return replace(at, **gone, pinned=at.pinned if at.pinned + _PINNED <= last else 0)
 
 
 def _heads(line: Line, at: _Columns, glance: Glance) -> None:
@@ -94,7 +105,8 @@ def _heads(line: Line, at: _Columns, glance: Glance) -> None:
                        (at.age, "age")):  # fmt: skip
         if edge:
             line.right(edge, word, DIM)
-    line.put(at.pinned, "pinned", DIM)
+    if at.pinned:
+        line.put(at.pinned, "pinned", DIM)
     if glance.wide and at.age - at.pinned > _HISTORY_FROM + 20:
         line.put(at.pinned + _HISTORY_FROM, "free of the host, last 10 min", DIM, to=at.age - 5)
 
@@ -117,28 +129,36 @@ def _pool(line: Line, at: _Columns, pool: Pool, glance: Glance) -> None:
     parts = Parts(share, cache, pool.mark, passed=bool(pool.short), quiet=pool.dim)
     line.spans(at.bar, bar(parts, at.bar_end - at.bar, plain=glance.ascii or glance.no_colour))
     # This grid has no cell for what is available, so the chip stands on what is free.
-    line.right(at.free, fmt.gib(pool.free, 6), CHIP_ACT if pool.short else DIM if pool.dim else BRIGHT)
-    line.right(at.used, fmt.gib(pool.used, 6), base)
-    line.right(at.cache, fmt.gib(pool.cache, 6), base)
-    line.right(at.age, pool.age.text, pool.age.ink, start=at.pinned, age=True)
+    if at.free:
+        line.right(at.free, fmt.gib(pool.free, 6), CHIP_ACT if pool.short else DIM if pool.dim else BRIGHT)
+    for edge, value in ((at.used, pool.used), (at.cache, pool.cache)):
+        if edge:
+            line.right(edge, fmt.gib(value, 6), base)
+    line.right(at.age, pool.age.text, pool.age.ink, start=at.bar_end, age=True)
     if pool.problem:
         word, _, rest = pool.problem.partition(" ")
         ink = LOOK if word in ("UNREACHABLE", "FAILED") else TEXT
-        line.words(at.cache + 2, (word, ink), (rest, DIM), to=at.age - 13)
+        line.words((at.cache or at.free) + 2, (word, ink), (rest, DIM), to=at.age - 13)
         return
     if glance.wide and at.age - at.pinned > _HISTORY_FROM + 20 and pool.history:
         _history(line, at, pool, glance)
     if at.swap:
         line.right(at.swap, fmt.gib(pool.swap, 5), base)
     if pool.fault:
-        line.right(at.power, pool.fault, DIM if pool.dim else CHIP_ACT, start=at.swap or at.cache)
+        line.right(at.power or at.age - _AGE, pool.fault, DIM if pool.dim else CHIP_ACT, start=at.swap or at.cache)
     else:
         _gpu_figures(line, at, pool, base)
+    if not at.pinned:
+        return
     unit = "GiB" if pool.pinned is not None and glance.boxed else ""
     line.words(at.pinned, (fmt.gib(pool.pinned), base), (unit, DIM), to=at.age - 6)
 
 
 def _gpu_figures(line: Line, at: _Columns, pool: Pool, base: Ink) -> None:
-    line.right(at.busy, fmt.number(pool.busy, 0, 4), base)
-    line.right(at.temperature, fmt.number(pool.temperature, 0, 3), base)
-    line.right(at.power, fmt.number(pool.power, 0, 5), base)
+    for edge, value, width in (
+        (at.busy, pool.busy, 4),
+        (at.temperature, pool.temperature, 3),
+        (at.power, pool.power, 5),
+    ):
+        if edge:
+            line.right(edge, fmt.number(value, 0, width), base)

@@ -108,7 +108,7 @@ def _headline(sheet: Sheet, way: WayBack) -> None:
     parts: list[tuple[str, Ink]] = []
     for name, seconds in way.parts if way.possible else ():
         parts += [("+" if parts else "", DIM), (name, DIM), (fmt.duration(seconds), TEXT)]
-    if after + 3 + sum(measure(text) + 1 for text, _ in parts if text) <= edge:
+    if after + 2 + sum(measure(text) + 1 for text, _ in parts if text) <= edge:
         line.words(after + 3, *parts, to=edge)
 
 

@@ -176,6 +176,29 @@ def test_the_station_shows_both_memories() -> None:
     assert rows[3].split()[1:3] == ["Grace", "480.0"]
 
 
+@pytest.mark.parametrize("width", range(40, 81, 4))
+def test_a_narrow_terminal_leaves_columns_out_but_cuts_none(width: int) -> None:
+    rows = texts(nodes.rows(glance(station(), width, 24), width, 3))
+    heads = rows[0].split()
+    assert set(heads) <= {
+        "nodes",
+        "GiB",
+        "▌used",
+        "▌cache",
+        "free",
+        "used",
+        "cache",
+        "gpu%",
+        "°C",
+        "W",
+        "pinned",
+        "age",
+    }
+    for row in rows[1:]:
+        assert row.endswith("0.5s ")
+    assert len(rows[1][28:].split()) == len(heads) - len(("nodes", "GiB", "used", "cache"))
+
+
 def test_a_server_with_cards_of_its_own_shows_them_as_one_memory() -> None:
     base = station()
     cards = tuple(

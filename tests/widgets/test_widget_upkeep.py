@@ -305,6 +305,7 @@ def test_a_boot_that_will_not_heal_says_why_and_what_to_do(heals: bool) -> None:
     rows = lane.rows(glance(replace(base, lanes=(view,))), 40, 8)
     word, ink = ("FAILS", LOOK) if heals else ("FAILED", ACT)
     assert ink_at(next(r for r in rows[1:] if f"{word} row" in text_of(r)), word) == ink
+    assert "FAILED row ranges of layer 1 do not tile" in words_of(rows).replace("FAILS", "FAILED")
     whole = words_of(lane.rows(glance(replace(base, lanes=(view,))), 120, 31))
     assert "rebuild the odd copy" in whole and "missing overlay hooks" in whole
     assert word in words_of(lane.rows(glance(replace(base, lanes=(view,)), 80, 24), 80, 1))
