@@ -146,11 +146,10 @@ class LaneSurvey:
         return meaning(reading, self._site if not why else None, why)
 
     def _take_site(self, answer: Answer, path: str) -> None:
-        found = None
-        if answer.status is Status.OK:
-            mtime = _number(answer.values.get("mtime", ""))
-            data = raw_bytes(answer.body)
-            found = read_site(data, path, self._recipe, mtime=mtime)
+        if answer.status is not Status.OK:
+            return  # an editor may be at work; things still lie where the file said last, and are looked at there
+        mtime = _number(answer.values.get("mtime", ""))
+        found = read_site(raw_bytes(answer.body), path, self._recipe, mtime=mtime)
         if found == self._site:
             return
         self._site = found
