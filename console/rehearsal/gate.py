@@ -22,6 +22,7 @@ class Gate:
         self._open.set()
         self._server: asyncio.Server | None = None
         self._wires: set[asyncio.Task[None]] = set()
+        self._held: socket.socket | None = None
         self.port = 0
 
     @property
@@ -33,6 +34,7 @@ class Gate:
         """Listen; `port` is known afterwards and stays the same."""
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
+        self._let_go()
 
     async def set_mode(self, mode: Mode) -> None:
         """`refused` also resets what is connected. Raises OSError where the port was taken meanwhile."""
@@ -40,14 +42,32 @@ class Gate:
             self._open.clear()
         else:
             self._open.set()
-        if mode == "refused":
+        if mode == "refused" and self._server is not None:
             await self._stop()
-        elif self._server is None:
+            self._hold()
+        elif mode != "refused" and self._server is None:
             await self.start()
 
     async def close(self) -> None:
         """End every connection; returns when they are gone."""
         await self._stop()
+        self._let_go()
+
+    def _hold(self) -> None:
+        """Keep the port without listening: it refuses, and is not given to another program meanwhile."""
+        held = socket.socket()
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            held.bind(("127.0.0.1", self.port))
+        except OSError:
+            held.close()  # somebody has it already: opening the gate says so
+            return
+        self._held = held
+
+    def _let_go(self) -> None:
+        if self._held is not None:
+            self._held.close()
+            self._held = None
 
     async def _stop(self) -> None:
         server, self._server = self._server, None

@@ -26,11 +26,14 @@ while [ $# -gt 0 ]; do
     --timestamp=unix) stamps=.unix ;;
     --system|--no-pager|--|--all|-a) ;;
     -*) echo "rehearsal: systemctl $1 is not played here" >&2; exit 2 ;;
-    show|is-active) [ -z "$verb" ] && verb=$1 || units="$units $1" ;;
-    *) units="$units $1" ;;
+    *) if [ -n "$verb" ]; then units="$units $1"; else verb=$1; fi ;;
   esac
   shift
 done
+case $verb in
+  show|is-active) ;;
+  *) echo "rehearsal: systemctl $verb is not played here" >&2; exit 2 ;;
+esac
 cd "${0%/*}/../units/$scope" || exit 1
 if [ -e error ]; then cat error >&2; exit 1; fi
 code=0 first=1

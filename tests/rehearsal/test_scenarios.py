@@ -96,6 +96,56 @@ def test_a_file_may_extend_a_shipped_scenario(tmp_path: Path) -> None:
             'extends = "spark4"\n[[faults]]\nkind = "container"\nhost = "spark-0"\nname = "sgl"',
             "faults.0.name: no container 'sgl' on spark-0",
         ),
+        ('extends = "spark4"\n[vars]\nserving = 3', "vars.serving: a name of small letters"),
+        ('extends = "spark4"\n[checkpoints.dsv41]\nfolder = "x"', "checkpoints.dsv41.folder: "),
+        (
+            'extends = "spark4"\n[checkpoints.dsv41]\nhost = "spark-0"',
+            "checkpoints.dsv41.mounted_on: 'spark-0'",
+        ),
+        ('extends = "spark4"\n[checkpoints.dsv41]\nmount = ""', "checkpoints.dsv41.mount: missing"),
+        ('extends = "prepare"\n[downloads.next]\ncheckpoint = "d"', "downloads.next.checkpoint: no checkpoint 'd'"),
+        ('extends = "prepare"\n[downloads.next]\nrevision = "%s"' % ("0" * 40), "downloads.next.revision: no revision"),
+        (
+            'extends = "spark4"\n[rows.serving]\nhosts = ["station"]',
+            "rows.serving.hosts: no rank of dsv41",
+        ),
+        ('extends = "spark4"\n[rows.former.on.spark-3]\nshare = 0.5', "rows.former.on: no host 'spark-3'"),
+        ('extends = "spark4"\n[watchdogs.dsv41]\nstate = "paused"', "watchdogs.dsv41.state: a watchdog of kind 'log'"),
+        ('extends = "spark4"\n[watchdogs.station]\nhost = "spark"', "watchdogs.station.host: no host 'spark'"),
+        ('extends = "spark4"\n[[boots.dsv4]]\nage_s = 1\ntotal_s = 2', "boots.dsv4: no lane 'dsv4'; did you mean"),
+        ('extends = "spark4"\n[files.x]\nhosts = ["x"]\npath = "/x"', "files.x.hosts: no host 'x'"),
+        ('extends = "spark4"\n[fronts.x]\nlane = "x"\nhost = "spark-0"\nport = 1', "fronts.x.lane: no lane 'x'"),
+        (
+            'extends = "spark4"\n[engines.station]\nboot = "tiling"',
+            "engines.station.boot: 'tiling' is a story",
+        ),
+        ('extends = "spark4"\n[[faults]]\nkind = "download"\nname = "x"', "faults.0.name: no download 'x'"),
+        (
+            'extends = "spark4"\n[[faults]]\nkind = "rows"\nname = "former"\nhost = "spark-2"',
+            "faults.0.host: no copy of 'former'",
+        ),
+        (
+            'extends = "spark4"\n[[faults]]\nkind = "watchdog"\nlane = "station"\nstate = "dead"',
+            "faults.0.lane: no watchdog",
+        ),
+        (
+            'extends = "spark4"\n[[faults]]\nkind = "watchdog"\nlane = "dsv41"\nstate = "off"',
+            "faults.0.state: a watchdog of",
+        ),
+        (
+            'extends = "spark4"\n[[faults]]\nkind = "snapshot"\ncheckpoint = "dsv41"\nhost = "spark-3"\nwhat = "hang"',
+            "faults.0.host: spark-3 holds the checkpoint",
+        ),
+        (
+            'extends = "spark4"\n[[faults]]\nkind = "reboot"\nhost = "spark-0"\nuntil = 9',
+            "faults.0.until: a reboot",
+        ),
+        ('extends = "spark4"\n[[faults]]\nkind = "gpu"\nhost = "spark-0"\nindex = 1', "faults.0.index: no GPU 1"),
+        (
+            'extends = "spark4"\n[[faults]]\nkind = "image"\nhost = "spark-0"\nimage = "x"',
+            "faults.0.image: no image",
+        ),
+        ('extends = "spark4"\n[[faults]]\nkind = "front"\nname = "x"', "faults.0.name: no front 'x'"),
     ],
 )
 def test_a_wrong_file_is_told_by_name_and_key(tmp_path: Path, text: str, told: str) -> None:
@@ -131,3 +181,48 @@ def test_what_ends_a_fault() -> None:
     assert isinstance(container, ContainerFault) and container.action == "start"
     memory = undone(FAULT.validate_python({"kind": "memory", "host": "a", "free_gib": 1, "cached_gib": 2}))
     assert isinstance(memory, MemoryFault) and memory.free_gib is None is memory.cached_gib
+
+
+@pytest.mark.parametrize(
+    ("fault", "ended"),
+    [
+        ({"kind": "container", "host": "a", "name": "c", "action": "remove"}, {"action": "create"}),
+        ({"kind": "download", "name": "d", "what": "stall"}, {"what": "go"}),
+        ({"kind": "download", "name": "d", "what": "kill"}, {"what": "resume"}),
+        ({"kind": "rows", "name": "r", "host": "a", "what": "stop"}, {"what": "go"}),
+        ({"kind": "rows", "name": "r", "host": "a", "what": "holes"}, {"what": "done"}),
+        ({"kind": "watchdog", "lane": "l", "state": "failing", "attempt": 2}, {"state": "armed", "attempt": 1}),
+        ({"kind": "snapshot", "checkpoint": "c", "host": "a"}, {"what": "back"}),
+        ({"kind": "file", "host": "a", "path": "/x", "old": "1", "new": "2"}, {"what": "back"}),
+        ({"kind": "image", "host": "a", "image": "i"}, {"what": "back"}),
+        ({"kind": "clock", "host": "a", "seconds": 95}, {"seconds": 0.0}),
+        ({"kind": "gpu", "host": "a", "mhz": 850}, {"mhz": None}),
+        ({"kind": "disk", "host": "a", "free_gib": 1}, {"free_gib": None}),
+        ({"kind": "upstream", "checkpoint": "c", "revision": "1" * 40}, {"revision": None}),
+        ({"kind": "front", "name": "f"}, {"what": "well"}),
+    ],
+    ids=lambda value: value.get("kind"),
+)
+def test_what_ends_a_fault_of_the_read_side(fault: dict[str, object], ended: dict[str, object]) -> None:
+    begun = FAULT.validate_python({**fault, "at": 5, "until": 9})
+    assert undone(begun) == begun.model_copy(update={"at": 0.0, "until": None, **ended})
+
+
+def test_variables_stand_in_every_text() -> None:
+    scenario = load_scenario("prepare")
+    new, old = "1bae0e1088993b9b82de08f59de5be5a34e42170", "df42c109a4c0d8e1f75b3629d40e8c17ab96f25d"
+    assert scenario.engines["dsv41"].model_path == f"/models/repo/snapshots/{old}"
+    assert f"/models/repo/snapshots/{old}" in scenario.containers["sglang"].args
+    assert scenario.containers["sglang"].on["spark-3"].env["SPARK_ENGRAM_DIR"] == f"/models/repo/snapshots/{old}"
+    assert f"SNAP=snapshots/{old}\n" in scenario.files["site"].text
+    assert scenario.fleet.lanes["dsv41"].next.revision == new == scenario.downloads["next"].revision
+    assert '"${SERVED_ALIASES:-}"' in scenario.files["site"].text  # no name of ours: left as it is
+    assert "{rank}" in scenario.containers["sglang"].args
+    assert '{"cpu_offload": true}' in scenario.containers["serving"].args
+
+
+def test_prepare_differs_in_what_is_served_and_prepared_alone() -> None:
+    prepare, plain = load_scenario("prepare"), load_scenario("spark4")
+    assert prepare.machines == plain.machines and set(prepare.containers) == set(plain.containers)
+    assert prepare.engines["station"] == plain.engines["station"]
+    assert set(prepare.rows) == {*plain.rows, "next"} and set(prepare.downloads) == {"next"}
