@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _MARK = re.compile(rf"{LABEL} ([0-9a-f]+) ".encode())
 EVERY = 1.0
 GPU_EVERY = 5
+STEPS = 64
+"""Different answers of a machine; all hosts share them, so that a thousand cost this process little."""
 CSV = "0, NVIDIA GB10, GPU-1, 580.173.02, [N/A], [N/A], 96, 58.00, [N/A], 71, 2411\n"
 
 
@@ -50,13 +52,30 @@ class _Server(asyncssh.SSHServer):
         return key.public_data == self._client.public_data
 
 
+class Answers:
+    """What every host says, as JSON already."""
+
+    def __init__(self, texts: Mapping[str, str], csv: str) -> None:
+        self._texts = texts
+        self.nodes = [json.dumps({**texts, "meminfo": self._moved(step)}) for step in range(STEPS)]
+        self.gpu = json.dumps({"csv": csv})
+
+    def _moved(self, step: int) -> str:
+        """Free memory and page cache move by a few MiB a second."""
+
+        def shift(match: re.Match[str]) -> str:
+            sign = -1 if match[1] == "MemFree" else 1
+            return f"{match[1]}:{int(match[2]) + sign * 4096 * step:>16} kB"
+
+        return re.sub(r"(MemFree|Cached):\s+(\d+) kB", shift, self._texts["meminfo"], count=2)
+
+
 class Host:
     """One played host."""
 
-    def __init__(self, number: int, texts: Mapping[str, str], csv: str) -> None:
+    def __init__(self, number: int, answers: Answers) -> None:
         self.number = number
-        self._texts = dict(texts)
-        self._csv = csv
+        self._answers = answers
 
     async def session(self, process: Process) -> None:
         """The sampler's dialogue: loader, flavour, frames; script and heartbeats are taken and not looked at."""
@@ -81,29 +100,20 @@ class Host:
     async def _frames(self, process: Process, mark: str) -> None:
         numbers = {"facts": 0, "node": 0, "gpu": 0}
 
-        def say(kind: str, texts: Mapping[str, str]) -> None:
-            now = time.monotonic()
-            frame = {"k": kind, "n": numbers[kind], "m": now, "w": time.time(), "b": now, "t": texts}
+        def say(kind: str, texts: str) -> None:
+            now = f"{time.monotonic():.3f}"
+            head = f'{mark} {{"k":"{kind}","n":{numbers[kind]},"m":{now},"w":{time.time():.3f},"b":{now}'
             numbers[kind] += 1
-            process.stdout.write(f"{mark} {json.dumps(frame)}\n".encode())
+            process.stdout.write(f'{head},"t":{texts}}}\n'.encode())
 
-        say("facts", {"hostname": f"crowd-{self.number}", "kernel": "6.17", "cpus": "20", "page_size": "4096"})
+        names = {"hostname": f"crowd-{self.number}", "kernel": "6.17", "cpus": "20", "page_size": "4096"}
+        say("facts", json.dumps(names))
         while True:
-            say("node", {**self._texts, "meminfo": self._moved(numbers["node"])})
+            say("node", self._answers.nodes[(self.number + numbers["node"]) % STEPS])
             if numbers["node"] % GPU_EVERY == 1:
-                say("gpu", {"csv": self._csv})
+                say("gpu", self._answers.gpu)
             await process.stdout.drain()
             await asyncio.sleep(EVERY)
-
-    def _moved(self, step: int) -> str:
-        """Free memory and page cache move by a few MiB a second."""
-        by = 4096 * ((self.number + step) % 64)
-
-        def shift(match: re.Match[str]) -> str:
-            sign = -1 if match[1] == "MemFree" else 1
-            return f"{match[1]}:{int(match[2]) + sign * by:>16} kB"
-
-        return re.sub(r"(MemFree|Cached):\s+(\d+) kB", shift, self._texts["meminfo"], count=2)
 
 
 def machine_texts(folder: Path) -> tuple[dict[str, str], str]:
@@ -123,10 +133,10 @@ async def serve(count: int) -> None:
     client = asyncssh.import_public_key((await stdin.readline()).decode())
     key = asyncssh.generate_private_key("ssh-ed25519")
     with tempfile.TemporaryDirectory(prefix="laneswap-bench-crowd-") as folder:
-        texts, csv = machine_texts(Path(folder))
+        answers = Answers(*machine_texts(Path(folder)))
     servers: list[Any] = []
     for number in range(count):
-        host = Host(number, texts, csv)
+        host = Host(number, answers)
         servers.append(
             await asyncssh.listen(
                 "127.0.0.1",

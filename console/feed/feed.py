@@ -46,7 +46,8 @@ class Feed:
         fleet file's folder, for recipes of the operator's own; `remembered` is what a rehearsed lane did before, as a
         rehearsal keeps nothing on disk. Raises FleetError.
         """
-        limits = HandshakeLimits()
+        self.limits = HandshakeLimits()
+        """Of the whole fleet."""
         recipes = lane_recipes(fleet, beside)
         self._fleet = fleet
         self._events: list[Event] = []
@@ -59,7 +60,7 @@ class Feed:
                 name,
                 host,
                 fleet.rates,
-                make_link(name, host, fleet.rates, limits=limits, overrides=(overrides or {}).get(name)),
+                make_link(name, host, fleet.rates, limits=self.limits, overrides=(overrides or {}).get(name)),
                 self.note,
             )
             for name, host in fleet.hosts.items()
