@@ -40,7 +40,7 @@ def sound(text: str) -> str:
 
 def escaped(name: str) -> str:
     """A name that takes one field of one line."""
-    return name if name.isprintable() and "\\" not in name else name.translate(NAMES)
+    return name if name.isprintable() and "\\" not in name else sound(name).translate(NAMES)
 
 
 def expand(path: str) -> str:
@@ -228,7 +228,7 @@ def mounted(path: str) -> str:
         point = plain(left[4])
         inside = path == point or path.startswith(point if point == "/" else point + "/")
         if inside and len(point) >= longest:  # the later one lies on top
-            longest, found = len(point), " device=%s fstype=%s mount=%s" % (right[1], right[0], left[4])
+            longest, found = len(point), sound(" device=%s fstype=%s mount=%s" % (right[1], right[0], left[4]))
     return found
 
 
@@ -258,7 +258,7 @@ def tree(root: str, depth: int, most: int) -> str:
         room.f_bavail * room.f_frsize // MIB * MIB, room.f_blocks * room.f_frsize, mounted(top),
         " truncated=1" if listing.truncated else "",
     )  # fmt: skip
-    return sound("\n".join([first, "# root\t" + escaped(top), *listing.rows]) + "\n")
+    return "\n".join([first, "# root\t" + escaped(top), *listing.rows, ""])
 
 
 def file(path: str, where: str, most: int) -> str:

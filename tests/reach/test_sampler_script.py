@@ -97,9 +97,9 @@ def test_answers_of_a_set_that_was_replaced_are_not_sent(monkeypatch: pytest.Mon
     looks.order(b"look 2\n1\ta\tfile\t5\t/a\tlast\t9\n2\tb\tfile\t5\t/b\tlast\t9\n")
     looks.tick(100.0)
     looks.order(b"look 1\n2\tb\tfile\t5\t/b\tlast\t9\n")
-    for byte in b'? 1\n= 1 ab 5\n"odd"? 2\n= 2 cd 4\n"b\n"':
+    for byte in b'? 1\n= 1 5\n"odd"? 2\n= 2 4\n"b\n"!\n':
         looks.took(bytes([byte]))
-    looks.ended("", 101.0)
+    assert not looks.busy
     assert sent == [b'"2":"b\n"']
 
 

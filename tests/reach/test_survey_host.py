@@ -45,8 +45,13 @@ def found(*parts: str) -> tuple[Process, ...]:
 
 @contextmanager
 def sleeping(*argv: str) -> Iterator[int]:
-    child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()", *argv], stdin=subprocess.PIPE)
+    program = "import sys; print(flush=True); sys.stdin.read()"
+    child = subprocess.Popen(
+        [sys.executable, "-c", program, *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    )
     try:
+        assert child.stdout is not None
+        child.stdout.read(1)  # a process that is only being started has no command line yet
         yield child.pid
     finally:
         child.communicate()
@@ -59,7 +64,9 @@ def test_processes_by_a_part_of_their_command_line() -> None:
     real = psutil.Process()
     assert process.pid == pid
     assert (process.ppid, process.uid, process.alive) == (real.pid, os.getuid(), True)
-    assert process.command.endswith(" import sys; sys.stdin.read() hf download org/laneswap-test-model")
+    assert process.command.endswith(
+        " import sys; print(flush=True); sys.stdin.read() hf download org/laneswap-test-model"
+    )
     assert process.started is not None and abs(process.started - time.time()) < 60
     assert process.read is not None and process.read > 0
     assert {item.pid for item in both} == {pid, other}
