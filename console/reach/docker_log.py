@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from console.readings.exits import rfc3339
 
@@ -31,21 +32,23 @@ class Demultiplexer:
 
     def feed(self, piece: bytes) -> Iterator[tuple[int, bytes]]:
         """The payloads in `piece`; one that is cut goes on in the next."""
-        while piece:
-            if self._plain:
-                yield 1, piece
-                return
+        at = 0
+        while at < len(piece):
             if self._left:
-                part, piece = piece[: self._left], piece[self._left :]
+                part = piece[at : at + self._left]
+                at += len(part)
                 self._left -= len(part)
                 yield self._stream, part
                 continue
-            need = HEADER - len(self._head)
-            self._head, piece = self._head + piece[:need], piece[need:]
-            if not _may_be_header(self._head):
-                self._plain = True
-                piece, self._head = self._head + piece, b""
-            elif len(self._head) == HEADER:
+            if not self._plain:
+                need = HEADER - len(self._head)
+                self._head, at = self._head + piece[at : at + need], at + need
+                self._plain = not _may_be_header(self._head)
+            if self._plain:
+                rest, self._head = self._head + piece[at:], b""
+                yield 1, rest
+                return
+            if len(self._head) == HEADER:
                 self._stream, self._left = self._head[0], int.from_bytes(self._head[4:], "big")
                 self._head = b""
 
@@ -104,10 +107,16 @@ _STAMP = re.compile(
 def stamped(line: bytes) -> StampedLine:
     """A line parted from the time that `timestamps=1` puts in front."""
     match = _STAMP.match(line)
-    seconds = rfc3339((match["whole"] + match["zone"]).decode("ascii")) if match else None
+    seconds = _seconds(match["whole"] + match["zone"]) if match else None
     if match is None or seconds is None:
         return StampedLine(0, line)
     return StampedLine(round(seconds) * 10**9 + int((match["part"] or b"0").ljust(9, b"0")), line[match.end() :])
+
+
+@lru_cache(maxsize=64)
+def _seconds(stamp: bytes) -> float | None:
+    """Unix seconds of a whole second: the lines of a flood share it."""
+    return rfc3339(stamp.decode("ascii"))
 
 
 def api_time(nanos: int) -> str:
