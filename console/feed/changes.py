@@ -232,8 +232,8 @@ def _site(view: LaneView, known: LaneKnown, ahead: float, events: list[Event]) -
         names = [word(key, 60) for key in changed]
         text = f"site file changed: {', '.join(names[:4])}{' and more' if len(names) > 4 else ''}, {NOT_US}"
         if before[""] != values[""]:
-            revisions = f"{_short(before[''])} -> {_short(values[''])}"
-            text = f"site file changed: revision {revisions}, the next launch mounts that one, {NOT_US}"
+            mounts = "the next launch mounts that one" if values[""] else "it names none that can be used"
+            text = f"site file changed: revision {_short(before[''])} -> {_short(values[''])}, {mounts}, {NOT_US}"
         events.append(Event(at, view.name, text, Severity.LOOK))
     return known if before == values else replace(known, site=values)
 

@@ -232,6 +232,11 @@ def test_the_site_file_names_another_revision() -> None:
     ]
 
 
+def test_a_site_file_that_names_no_revision_any_more() -> None:
+    ((_, _, text, _),) = lanes(site(), site(""))
+    assert text == "site file changed: revision 9f2c1a7 -> none, it names none that can be used, not by this console"
+
+
 def test_other_keys_of_the_site_file_are_named_without_their_values() -> None:
     before, after = site(PORT="1", HF_TOKEN="hf_a"), site(PORT="2", HF_TOKEN="hf_b", at=None)
     assert lanes(before, after) == [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import sys
 import time
 from dataclasses import replace
@@ -13,13 +14,14 @@ from typing import TypeVar
 sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("widgets", "screens", "pty")]
 
 import pictures  # noqa: E402
-from hostile import hostile_snapshot  # noqa: E402
+from hostile import hostile_reads, hostile_snapshot  # noqa: E402
 
 from console import app as console_app  # noqa: E402
 from console.readings.quality import Reading  # noqa: E402
 from console.snapshot import Snapshot  # noqa: E402
 
 T = TypeVar("T")
+PICTURES = {**pictures.PICTURES, "hostile": hostile_snapshot, "hostile-reads": hostile_reads}
 
 
 class ChildSource:
@@ -35,6 +37,8 @@ class ChildSource:
         self.hang = hang
         self.linger = linger
         self.taken = 0
+        self.turn = math.inf
+        """Seconds of the picture's own time after which memory runs low."""
 
     def note(self, text: str) -> None:
         if self.notes is not None:
@@ -58,7 +62,16 @@ class ChildSource:
         gone = min(self.taken, self.ticks) * self.step
         if self.taken in (5, self.ticks):
             self.note(f"tick {self.taken}")
-        return aged(self.picture, gone) if gone else self.picture
+        picture = self.turned(gone)
+        return aged(picture, gone) if gone else picture
+
+    def turned(self, gone: float) -> Snapshot:
+        """With `turn`: n3 is low on memory from then on, n1 too a second later."""
+        hosts = list(self.picture.hosts)
+        for number, after in ((2, self.turn), (0, self.turn + 1.0)):
+            if gone >= after:
+                hosts[number] = replace(hosts[number], memory=pictures.reading(pictures.memory(2.9, 62.0, 61.0)))
+        return replace(self.picture, hosts=tuple(hosts))
 
     def follow(self, lane: str, host: str) -> None:
         self.note(f"follow {lane} {host}")
@@ -99,14 +112,16 @@ def main() -> int:
     parser.add_argument("--ticks", type=int, default=1)
     parser.add_argument("--tick", type=float, default=0.25)
     parser.add_argument("--stop-limit", type=float, default=10.0)
+    parser.add_argument("--turn", type=float, default=math.inf)
     parser.add_argument("--hang", action="store_true")
     parser.add_argument("--linger", action="store_true")
     parser.add_argument("--ascii", action="store_true")
     options = parser.parse_args()
     console_app.TICK = options.tick
     console_app.STOP_LIMIT = options.stop_limit
-    picture = hostile_snapshot() if options.picture == "hostile" else pictures.PICTURES[options.picture]()
+    picture = PICTURES[options.picture]()
     source = ChildSource(picture, options.notes, options.step, options.ticks, options.hang, options.linger)
+    source.turn = options.turn
     return console_app.run_console(source, ascii=options.ascii)
 
 

@@ -25,14 +25,21 @@ CURSOR_OFF, CURSOR_ON = b"\x1b[?25l", b"\x1b[?25h"
 MOUSE_ON = tuple(f"\x1b[?{mode}h".encode() for mode in (1000, 1003, 1015, 1006))
 MOUSE_OFF = tuple(f"\x1b[?{mode}l".encode() for mode in (1000, 1003, 1015, 1006))
 PASTE_OFF, FOCUS_OFF = b"\x1b[?2004l", b"\x1b[?1004l"
-NOT_INHERITED = ("NO_COLOR", "COLORTERM", "TEXTUAL", "TEXTUAL_THEME", "LINES", "COLUMNS")
+NOT_INHERITED = ("NO_COLOR", "COLORTERM", "TMUX", "STY", "VTE_VERSION", "TEXTUAL", "TEXTUAL_THEME", "LINES", "COLUMNS")
 """Of the test's own terminal. Under a terminal readline exports its size, which would go before that of the pty."""
 
 
 class PtyConsole:
     """One console process with the other end of its terminal in our hands."""
 
-    def __init__(self, *arguments: str, columns: int = 80, rows: int = 24, environment: dict[str, str] | None = None):
+    def __init__(
+        self,
+        *arguments: str,
+        columns: int = 80,
+        rows: int = 24,
+        environment: dict[str, str] | None = None,
+        program: tuple[str, ...] = (str(CHILD),),
+    ) -> None:
         self.master, slave = pty.openpty()
         self.output = bytearray()
         self.resize(columns, rows)
@@ -42,7 +49,7 @@ class PtyConsole:
         env |= environment or {}
         self.slave_name = os.ttyname(slave)
         self.process = subprocess.Popen(
-            [sys.executable, str(CHILD), *arguments],
+            [sys.executable, *program, *arguments],
             stdin=slave,
             stdout=slave,
             stderr=slave,
