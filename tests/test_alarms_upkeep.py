@@ -18,6 +18,7 @@ from pictures import NOW, WALL, reading
 from console.alarms import Alarm, alarms
 from console.readings.answers import HttpAnswer, Transport
 from console.readings.boot import PhaseName
+from console.readings.containers import Mount
 from console.readings.download import DownloadState
 from console.readings.download_warnings import warnings
 from console.readings.drift import Difference, Drift
@@ -210,6 +211,31 @@ def test_a_checkpoint_that_a_rank_cannot_read() -> None:
     assert found(repos=seen(problem="missing")) == [
         ("snapshot:dsv41:n3", ACT, "dsv41", "n3 cannot read the checkpoint's folder: missing", "is it mounted?")
     ]
+
+
+def mounting(folder: str) -> LaneView:
+    """The lane with containers that mount this folder of the host."""
+    view = lane()
+    ranks = []
+    for rank in view.ranks:
+        assert rank.container is not None
+        container = replace(rank.container, mounts=(Mount(folder, "/models/repo", True),))
+        ranks.append(replace(rank, container=container))
+    return replace(view, ranks=tuple(ranks))
+
+
+@pytest.mark.parametrize("below", ["", "/snapshots/9f2c1a7"])
+def test_a_mount_that_is_gone_leaves_an_empty_folder(below: str) -> None:
+    root = upkeep.repo().root
+    ranks = mounting(f"{root}{below}").ranks
+    empty: dict[str, Any] = {"snapshots": (), "blobs": {}, "present": 0, "refs": {}}
+    words = "n3: 9f2c1a7 is not in the checkpoint's folder, which has none"
+    assert found(ranks=ranks, repos=seen(**empty)) == [("snapshot:dsv41:n3", ACT, "dsv41", words, "is it mounted?")]
+    other = {"snapshots": upkeep.repo().snapshots[2:]}
+    words = f"n3: 9f2c1a7 is not in the checkpoint's folder, which has {upkeep.repo().snapshots[2].revision[:7]}"
+    assert found(ranks=ranks, repos=seen(**other)) == [("snapshot:dsv41:n3", ACT, "dsv41", words, "is it mounted?")]
+    elsewhere = mounting("/srv/other").ranks
+    assert found(ranks=elsewhere, repos=seen(**empty)) == [], "what the rank reads is another folder"
 
 
 def test_files_that_lead_nowhere_through_a_ranks_own_mount() -> None:

@@ -8,8 +8,10 @@ from itertools import zip_longest
 from console import format as fmt
 from console.alarms.alarm import Alarm
 from console.readings.answers import HttpAnswer, Transport
+from console.readings.containers import Container
 from console.readings.download import Download, DownloadState
 from console.readings.health import LaneState
+from console.readings.hubcache import HubRepo
 from console.readings.quality import Reading
 from console.readings.rows import RowCopies, RowCopy, RowState
 from console.readings.watchdog import Watchdog, WatchdogState
@@ -130,6 +132,7 @@ def _row_advice(snapshot: Snapshot, lane: LaneView, copy: RowCopy) -> str:
 def _checkpoint(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
     """The snapshot that serves, seen through each rank's own mount."""
     serving = {rank.host: rank.revision for rank in lane.ranks if rank.revision}
+    mounted = {rank.host: rank.container for rank in lane.ranks}
     for host, reading in lane.repos:
         repo = reading.current(snapshot.now)
         if repo is None or host not in serving:
@@ -140,10 +143,27 @@ def _checkpoint(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
             yield Alarm(f"snapshot:{lane.name}:{host}", severity, lane.name, text, advice)
             continue
         files = repo.snapshot(serving[host])
+        if files is None and _lost(repo, mounted.get(host)):
+            text = f"{host}: {fmt.revision(serving[host])} is not in the checkpoint's folder, which has {_has(repo)}"
+            yield Alarm(f"snapshot:{lane.name}:{host}", Severity.ACT, lane.name, text, "is it mounted?")
         broken = (*files.dangling, *files.outside) if files is not None else ()
         if broken:
             text = f"{host}: {len(broken)} files of {fmt.revision(serving[host])} lead nowhere: {broken[0]}"
             yield Alarm(f"snapshot:{lane.name}:{host}", Severity.ACT, lane.name, text, "the next boot there fails")
+
+
+def _lost(repo: HubRepo, container: Container | None) -> bool:
+    """Whether what the rank mounts must be in this folder: a mount that is gone leaves an empty one."""
+    root = repo.root.rstrip("/")
+    sources = [mount.source.rstrip("/") for mount in container.mounts] if container is not None else []
+    by_revision = all(len(item.revision) == 40 for item in repo.snapshots)
+    return by_revision and any(root == source or source.startswith(f"{root}/") for source in sources)
+
+
+def _has(repo: HubRepo) -> str:
+    if not repo.snapshots:
+        return "none"
+    return " and ".join(fmt.revision(item.revision) for item in repo.snapshots[:2])
 
 
 _DOWNLOAD: dict[DownloadState, tuple[Severity, str]] = {
