@@ -251,9 +251,9 @@ def test_make_targets_that_are_mentioned_exist() -> None:
 
 ALLOWED = (
     *("/proc", "/sys", "/etc", "/bin/sh", "/var/run/docker.sock", "/var/tmp/laneswap-bed", "/var/tmp/dsv41-"),
-    *("/health", "/metrics", "/v1/", "/server_info", "/version", "/model"),
+    *("/health", "/metrics", "/v1/", "/server_info", "/version", "/model", "/api/models/"),
 )
-"""Paths of every Linux host, of an engine's HTTP, of Docker's API, and of a published watchdog."""
+"""Paths of every Linux host, of an engine's and a Hub's HTTP, of Docker's API, and of a published watchdog."""
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -202,7 +202,7 @@ def _tiling(found: RowCopies) -> dict[str, Any]:
         "ok": tiling.ok,
         "words": tiling.words,
         "family": tiling.family or None,
-        "families": {str(rank): family for rank, family in sorted(tiling.families.items())},
+        "families": {"holder" if rank < 0 else str(rank): family for rank, family in sorted(tiling.families.items())},
         "layers": [{"layer": item.layer, "rows": item.rows, "faults": list(item.faults)} for item in tiling.layers],
     }
 

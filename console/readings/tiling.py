@@ -185,7 +185,7 @@ def _not_known(unknown: Sequence[int], copies: Sequence[RowCopy]) -> str:
         return "no rank known"
     holders = {copy.rank for copy in copies if copy.state is RowState.SHARDS}
     parts = []
-    if waiting := [str(rank) for rank in unknown if rank not in holders]:
+    if waiting := [str(rank) for rank in sorted(unknown) if rank not in holders]:
         parts.append(f"ranges of rank {', '.join(waiting[:8])} not known yet")
     if silent := [str(rank) for rank in unknown if rank in holders]:
         parts.append(f"nobody says which rows rank {', '.join(silent)} reads from the shards")
