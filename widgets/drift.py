@@ -75,17 +75,17 @@ def _matches(glance: Glance, item: Difference) -> bool:
 def _differences(sheet: Sheet, found: list[Difference], *, keep: int) -> None:
     """One row each where it is narrow; with room a second row with every rank's value, and what it leads to."""
     room = sheet.left_over - keep
-    each = 2 if len(found) * 2 <= room else 1
+    each = next((rows for rows in (3, 2) if len(found) * rows <= room), 1)
     skip = min(sheet.glance.scrolled(_PANE), max(0, len(found) - 1))
     for number, item in enumerate(found[skip:]):
         left = len(found) - skip - number - 1
         if sheet.left_over <= keep:
             return
         last = left and sheet.left_over - keep <= each
-        _difference(sheet, item, more=left if last else 0, values=each == 2)
+        _difference(sheet, item, more=left if last else 0, rows=each)
 
 
-def _difference(sheet: Sheet, item: Difference, *, more: int, values: bool) -> None:
+def _difference(sheet: Sheet, item: Difference, *, more: int, rows: int) -> None:
     glance = sheet.glance
     severity = severity_of(item)
     line = sheet.line()
@@ -96,12 +96,14 @@ def _difference(sheet: Sheet, item: Difference, *, more: int, values: bool) -> N
     odd = ", ".join(item.odd[:4]) + (f" +{len(item.odd) - 4}" if len(item.odd) > 4 else "")
     value = _odd_value(item)
     after = line.words(after + 2, (odd, TEXT), (value, TEXT), to=edge)
-    if values:
+    if rows > 1:
         if after + 3 + measure(item.why) <= edge:
             line.right(edge, item.why, DIM, start=after + 2)
             _values(sheet, item)
         else:
             sheet.line().put(sheet.left + 2, item.why, DIM, to=sheet.right)
+            if rows > 2:
+                _values(sheet, item)
     elif after + 12 < edge:
         line.put(after + 2, item.why, DIM, to=edge)
 

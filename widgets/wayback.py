@@ -10,15 +10,15 @@ from widgets.cells import Line, measure
 from widgets.glance import Glance
 from widgets.ink import BOLD, DIM, LOOK, TEXT, Ink, Row, ink_of
 from widgets.pane import Pane
-from widgets.sheet import Sheet, Title, section
+from widgets.sheet import Sheet, Title, section, wrap
 from widgets.slots import NUMBERS
 
 Pieces = tuple[tuple[str, Ink], ...]
 
 _PANE = NUMBERS["wayback"]
 _WORSE_FIRST = (Word.FAIL, Word.STALE, Word.UNKNOWN, Word.OK)
-_NAMES = 14
-"""Cells of an item's name."""
+_WORDS, _NAMES, _AGE = 8, 14, 6
+"""Cells of an item's word and name, and of its age with a blank before it."""
 _SPOKEN = {Word.OK: "OK", Word.STALE: "stale", Word.FAIL: "failed", Word.UNKNOWN: "unknown"}
 
 
@@ -150,14 +150,23 @@ def _items(sheet: Sheet, way: WayBack) -> None:
         room = max(1, sheet.left_over - 1)
         skip = min(glance.scrolled(_PANE), len(found) - room)
         found, hidden = found[skip : skip + room], [*found[:skip], *found[skip + room :]]
+    spare = 0 if hidden else sheet.left_over - len(found)
     for item in found:
-        _item(sheet.line(), sheet, item)
+        more = _item(sheet.line(), sheet, item, spare)
+        spare -= len(more)
+        for part in more:
+            sheet.line().put(_text_at(sheet), part, TEXT, to=sheet.right - _AGE)
     if hidden and sheet.left_over:
         good = all(item.word is Word.OK for item in hidden)
         sheet.line().put(sheet.left, f"{len(hidden)} more{', all OK' if good else ''}", DIM, to=sheet.right)
 
 
-def _item(line: Line, sheet: Sheet, item: Item) -> None:
+def _text_at(sheet: Sheet) -> int:
+    return sheet.left + (0 if sheet.glance.ascii else 2) + _WORDS + _NAMES
+
+
+def _item(line: Line, sheet: Sheet, item: Item, spare: int) -> list[str]:
+    """Draws one item. Returns the rows of its text that come below, where `spare` rows are free."""
     glance = sheet.glance
     ink = item_ink(item)
     loud = item.word in (Word.FAIL, Word.STALE)
@@ -166,11 +175,17 @@ def _item(line: Line, sheet: Sheet, item: Item) -> None:
         line.put(column, glance.signs.look, ink._replace(bold=False))
     column += 0 if glance.ascii else 2
     line.put(column, item.word.value, ink)
-    name = column + 8
+    name = column + _WORDS
     line.put(name, item.name, TEXT if loud else DIM, to=name + _NAMES - 1)
     age = _age(item)
     edge = line.right(sheet.right, age, LOOK if item.word is Word.STALE else DIM, start=name, age=True) - 1
-    line.put(name + _NAMES, item.text, DIM if item.word is Word.OK and sheet.width < 100 else TEXT, to=edge)
+    base = DIM if item.word is Word.OK and sheet.width < 100 else TEXT
+    parts = wrap(item.text, sheet.right - _AGE - name - _NAMES)
+    if not 1 < len(parts) <= spare + 1:
+        line.put(name + _NAMES, item.text, base, to=edge)
+        return []
+    line.put(name + _NAMES, parts[0], base, to=edge)
+    return parts[1:]
 
 
 def _one_line(glance: Glance, way: WayBack, width: int) -> Row:
