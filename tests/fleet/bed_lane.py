@@ -21,6 +21,7 @@ MOUNTED = "/mnt/dsv41"
 """Where the others see it."""
 ROWS = "dsv41-engram-local"
 CONTAINER = "sgldsv41"
+IMAGE = "laneswap/small:bed"
 BUILDER = "/srv/laneswap/engram_build.py"
 FLEET_ENV = """\
 # 3 ranks; rank 0 holds the checkpoint
@@ -121,7 +122,8 @@ class SmallLane:
         client.write(f"{key}.known", client.known_hosts.read_text())
         client.root("chmod", "600", key)
         client.root("mkdir", "-p", MOUNTED)
-        options = f"allow_other,IdentityFile={key},UserKnownHostsFile={key}.known,ServerAliveInterval=0"
+        # links as they are, as NFS shows them, and nothing kept from before
+        options = f"allow_other,no_contain_symlinks,dir_cache=no,IdentityFile={key},UserKnownHostsFile={key}.known"
         client.root("sshfs", "-o", options, f"{self.head.stranger}@{self.head.address}:{HELD}", MOUNTED)
 
     def unmount(self, client: BedHost) -> None:
@@ -157,11 +159,17 @@ class SmallLane:
 
     # --- containers
 
+    def share_image(self) -> None:
+        """The same image on all hosts: `docker import` makes another one each time."""
+        self.head.docker("import", "/srv/images/busybox.tar", IMAGE)
+        packed = self.head.root("sh", "-c", 'docker save "$1" | base64', "sh", IMAGE)
+        for client in self.clients:
+            client.root("sh", "-c", "base64 -d | docker load", stdin=packed)
+
     def launch(
         self,
         host: BedHost,
         *arguments: str,
-        image: str = "laneswap/busybox:bed",
         env: Sequence[str] = (),
         mounts: Sequence[str] = (),
         revision: str = OLD,
@@ -179,7 +187,7 @@ class SmallLane:
             *(f"--volume={HELD if rank == 0 else MOUNTED}:/models/repo:ro",),
             *(() if rank == 0 else (f"--volume={rows}:/engram-local:ro",)),
             *(f"--volume={mount}" for mount in mounts),
-            *(image, "sh", "-c", "trap exit TERM; while true; do sleep 1; done", *command),
+            *(IMAGE, "/bin/busybox", "sh", "-c", "trap exit TERM; while true; do /bin/busybox sleep 1; done", *command),
         )
 
     def clear(self) -> None:
