@@ -242,8 +242,14 @@ def plain(text: str) -> str:
     )  # fmt: skip
 
 
+def rough(size: int) -> int:
+    """Rounded down by a sixty-fourth at most: what others write to the disk must not make each answer a new one."""
+    step = max(MIB, 1 << max(0, size.bit_length() - 7))
+    return size // step * step
+
+
 def tree(root: str, depth: int, most: int) -> str:
-    """A folder's listing. Free bytes are rounded down to MiB: an idle folder's answer stays the same."""
+    """A folder's listing."""
     paths = Paths()
     try:
         top = paths.real(expand(root))
@@ -255,7 +261,7 @@ def tree(root: str, depth: int, most: int) -> str:
     except (OSError, Refused) as error:
         return sound(problem(error))
     first = "ok free=%d total=%d%s%s" % (
-        room.f_bavail * room.f_frsize // MIB * MIB, room.f_blocks * room.f_frsize, mounted(top),
+        rough(room.f_bavail * room.f_frsize), room.f_blocks * room.f_frsize, mounted(top),
         " truncated=1" if listing.truncated else "",
     )  # fmt: skip
     return "\n".join([first, "# root\t" + escaped(top), *listing.rows, ""])

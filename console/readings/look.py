@@ -24,7 +24,8 @@ class LookKind(StrEnum):
     TREE = "tree"
     """`ROOT DEPTH MOST`: status line `ok free=BYTES total=BYTES device=D fstype=T mount=PATH`, then a listing
     (`console/readings/listing.py`) of at most MOST entries, DEPTH levels deep; `truncated=1` where there are more. Free
-    bytes are rounded down to MiB; names of the status line are escaped as in mountinfo (a blank is `\\040`)."""
+    bytes are rounded down to MiB, or by up to a sixty-fourth; names of the status line are escaped as in mountinfo (a
+    blank is `\\040`)."""
     PROCESSES = "processes"
     """`PART...`: status line `ok clock=TICKS boot=UNIX`, then a row for each process whose command line holds one of
     the parts, or whose number is N where a part is `pid:N` (`console/readings/processes.py`)."""
