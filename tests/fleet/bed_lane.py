@@ -24,7 +24,7 @@ CONTAINER = "sgldsv41"
 IMAGE = "laneswap/small:bed"
 BUILDER = "/srv/laneswap/engram_build.py"
 FLEET_ENV = """\
-# 3 ranks; rank 0 holds the checkpoint
+# rank 0 holds the checkpoint
 NODES=({addresses})
 USERS=({users})
 HOMES=({homes})
@@ -57,11 +57,11 @@ vars.root = "~/recipe"
 class SmallLane:
     """The lane's parts on the bed's hosts; rank 0 is the holder and the head."""
 
-    def __init__(self, bed: Bed) -> None:
+    def __init__(self, bed: Bed, hosts: Sequence[BedHost]) -> None:
         self.bed = bed
-        self.hosts: tuple[BedHost, ...] = bed.hosts
-        self.head = bed.hosts[0]
-        self.clients = bed.hosts[1:]
+        self.hosts = tuple(hosts)
+        self.head = hosts[0]
+        self.clients = tuple(hosts[1:])
 
     # --- what the operator wrote
 
@@ -178,7 +178,13 @@ class SmallLane:
         rank = self.hosts.index(host)
         rows = f"/home/{host.user}/{ROWS}"
         host.root("mkdir", "-p", rows)
-        command = ["sglang.launch_server", "--model-path", f"/models/repo/snapshots/{revision}", "--tp", "3"]
+        command = [
+            "sglang.launch_server",
+            "--model-path",
+            f"/models/repo/snapshots/{revision}",
+            "--tp",
+            str(len(self.hosts)),
+        ]
         command += ["--node-rank", str(rank), *arguments]
         host.root("docker", "rm", "--force", CONTAINER, check=False)
         host.docker(

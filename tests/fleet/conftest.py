@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from bed.client import Bed, running_bed
+from bed.client import Bed, BedHost, running_bed
 from bed.engines import BedEngine, run_engine
 
 
@@ -14,6 +14,14 @@ def bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
     """Real systemd hosts with OpenSSH and Docker. A bed that does not come up is a failure."""
     with running_bed(request.config.getoption("--bed-hosts")) as hosts:
         yield hosts
+
+
+@pytest.fixture(scope="session")
+def three(bed: Bed) -> tuple[BedHost, BedHost, BedHost]:
+    """Three hosts for what needs as many: the last one with python3-minimal alone."""
+    if len(bed.hosts) < 3:
+        pytest.skip("needs three hosts: --bed-hosts 3")
+    return bed.hosts[0], bed.hosts[1], bed.minimal
 
 
 @pytest.fixture(scope="session")

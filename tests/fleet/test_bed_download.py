@@ -138,30 +138,34 @@ class Downloads:
 
 
 @pytest.fixture
-def calm(bed: Bed) -> Iterator[Downloads]:
+def calm(bed: Bed, three: tuple[BedHost, ...]) -> Iterator[Downloads]:
     """Where a download goes well, but for a Hub that hangs."""
     with running_hub(bed) as hub:
-        found = Downloads(bed.full, hub, "hf-calm")
+        found = Downloads(three[0], hub, "hf-calm")
         yield found
         found.clear()
 
 
 @pytest.fixture
-def rough(bed: Bed) -> Iterator[Downloads]:
+def rough(bed: Bed, three: tuple[BedHost, ...]) -> Iterator[Downloads]:
     """Where downloads are killed."""
     with running_hub(bed) as hub:
-        found = Downloads(bed.spare, hub, "hf-rough")
+        found = Downloads(three[1], hub, "hf-rough")
         yield found
         found.clear()
 
 
 async def test_downloads_are_shown_for_what_they_are(
-    bed: Bed, calm: Downloads, rough: Downloads, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    three: tuple[BedHost, ...],
+    calm: Downloads,
+    rough: Downloads,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Two lanes in one feed, side by side, as rates and standstills take their time."""
     monkeypatch.setattr(looks, "SLOW_S", 3.0)
     lanes = calm.lane("calm", "user") + rough.lane("rough", "system")
-    async with feeding(fleet_file(tmp_path, bed.hosts, lanes), bed.hosts) as feed:
+    async with feeding(fleet_file(tmp_path, three, lanes), three) as feed:
         await asyncio.gather(rough_story(feed, rough), calm_story(feed, calm))
 
 

@@ -26,20 +26,22 @@ HOURS = 3
 
 
 @pytest.fixture
-def lane(bed: Bed) -> Iterator[SmallLane]:
+def lane(bed: Bed, three: tuple[BedHost, ...]) -> Iterator[SmallLane]:
     """Three ranks that do not differ: the checkpoint mounted, copies built, a container on each."""
-    found = SmallLane(bed)
-    found.write_site(OLD)
-    found.write_checkpoint(OLD)
-    for client in found.clients:
-        found.mount(client)
-    for rank in (1, 2):
-        found.build(rank, OLD)
-    found.share_image()
-    for host in found.hosts:
-        found.launch(host)
-    yield found
-    found.clear()
+    found = SmallLane(bed, three)
+    try:
+        found.write_site(OLD)
+        found.write_checkpoint(OLD)
+        for client in found.clients:
+            found.mount(client)
+        for rank in (1, 2):
+            found.build(rank, OLD)
+        found.share_image()
+        for host in found.hosts:
+            found.launch(host)
+        yield found
+    finally:
+        found.clear()
 
 
 async def test_what_differs_between_ranks_is_named(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import engram_build
 import pytest
-from bed.client import Bed
+from bed.client import Bed, BedHost
 from bed_lane import NEW, OLD, ROWS, SmallLane
 from bed_watch import LaneWatch, feeding
 
@@ -28,9 +28,9 @@ rows = "{SMALL_DISK}/next"
 
 
 @pytest.fixture
-def lane(bed: Bed) -> Iterator[SmallLane]:
+def lane(bed: Bed, three: tuple[BedHost, ...]) -> Iterator[SmallLane]:
     """fleet.env names the new revision; no copies yet; rank 1 has a disk that is too small for the next copy."""
-    found = SmallLane(bed)
+    found = SmallLane(bed, three)
     found.write_site(NEW)
     host = found.hosts[1]
     host.root("mkdir", "-p", SMALL_DISK)

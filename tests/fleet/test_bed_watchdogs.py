@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bed.client import Bed, BedHost
+from bed.client import BedHost
 from bed.system import wait_for
 from bed_watch import LaneWatch, feeding, fleet_file, own_recipe
 
@@ -116,18 +116,18 @@ class ScriptHost:
 
 
 @pytest.fixture
-def script(bed: Bed) -> Iterator[ScriptHost]:
+def script(three: tuple[BedHost, ...]) -> Iterator[ScriptHost]:
     """The host with the script, before it is started."""
-    found = ScriptHost(bed.full)
+    found = ScriptHost(three[0])
     found.install()
     yield found
     found.clear()
 
 
 @pytest.fixture
-def unit(bed: Bed) -> Iterator[BedHost]:
+def unit(three: tuple[BedHost, ...]) -> Iterator[BedHost]:
     """The host with the unit, not started: the one with python3-minimal alone."""
-    host = bed.minimal
+    host = three[2]
     host.write(f"/etc/systemd/system/{UNIT}", UNIT_FILE.format(log=UNIT_LOG))
     host.write(f"/etc/systemd/system/{FOREIGN}", FOREIGN_FILE)
     host.root("systemctl", "daemon-reload")
@@ -138,14 +138,18 @@ def unit(bed: Bed) -> Iterator[BedHost]:
 
 
 async def test_watchdogs_are_shown_for_what_they_are(
-    bed: Bed, script: ScriptHost, unit: BedHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    three: tuple[BedHost, ...],
+    script: ScriptHost,
+    unit: BedHost,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Three lanes in one feed, side by side, as each state takes seconds to be seen."""
     monkeypatch.setattr(looks, "SLOW_S", 3.0)
     own_recipe(tmp_path, "vllm-cluster-env", "user-watchdog", ('manager = "system"', 'manager = "user"'))
-    lanes = LANES.format(script=script.host, unit=unit, bus=bed.spare)
-    async with feeding(fleet_file(tmp_path, bed.hosts, lanes), bed.hosts) as feed:
-        await asyncio.gather(script_story(feed, script), unit_story(feed, unit), bus_story(feed, bed.spare))
+    lanes = LANES.format(script=script.host, unit=unit, bus=three[1])
+    async with feeding(fleet_file(tmp_path, three, lanes), three) as feed:
+        await asyncio.gather(script_story(feed, script), unit_story(feed, unit), bus_story(feed, three[1]))
 
 
 async def until_state(lane: LaneWatch, state: WatchdogState, words: str = "") -> Watchdog:
