@@ -275,10 +275,10 @@ class LaneswapApp(App[Any], inherit_bindings=False):
 
     def redraw(self) -> None:
         """Give the front screen the picture to show."""
+        self.view = replace(self.view, acknowledged=self.calling.acknowledged, returned=self.calling.returned)
         screen, picture = self.front(), self.picture()
         if screen is None or picture is None:
             return
-        self.view = replace(self.view, acknowledged=self.calling.acknowledged, returned=self.calling.returned)
         try:
             screen.show(picture)
         except Exception as error:
