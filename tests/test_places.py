@@ -218,3 +218,12 @@ def test_no_site_file_makes_a_look_that_is_none(data: bytes, pids: list[int]) ->
                 assert all(part.isprintable() and part for part in look.arguments)
                 if look.kind in (LookKind.TREE, LookKind.FILE):
                     assert look.arguments[0].startswith(("/", "~/"))
+
+
+def test_a_lane_that_is_known_in_part_has_as_many_row_parts_as_its_site_file_has_hosts() -> None:
+    assert found("sglang-fleet-env", fleet_env(), ROOT).tp == 4
+    whole, recipe = lane("sglang-fleet-env", ROOT)
+    alone = whole.model_copy(update={"ranks": ("a",), "head": "a"})
+    said = places("l", alone, recipe, read_site(fleet_env(), "/x/fleet.env", recipe))
+    assert said.tp == 4
+    assert any("names 4 hosts, fleet.toml 1 ranks" in words for words in said.unfilled)

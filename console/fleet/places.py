@@ -13,7 +13,7 @@ from console.readings.rows import ROW_BYTES, ManifestUnreadable, RowRange, parse
 if TYPE_CHECKING:
     from console.fleet.filling import Filling
     from console.fleet.inventory import Lane
-    from console.fleet.recipe_model import Recipe
+    from console.fleet.recipe_model import Recipe, RowsRecipe
 
 _MODEL_FOLDER = re.compile(r"models--(.+?)--(.+)")
 
@@ -146,7 +146,7 @@ def places(name: str, lane: Lane, recipe: Recipe, site: Site | None) -> Places:
         layout=recipe.checkpoint.layout if recipe.checkpoint else "hub",
         rows_manifest=rows.manifest if rows else "",
         rows_shards=rows.shards if rows else (),
-        tp=(len(ranks) if rows.tp == "ranks" else rows.tp) if rows else 0,
+        tp=_parts(rows, len(fill.words("hosts")) or len(ranks)),
         row_bytes=rows.row_bytes if rows else ROW_BYTES,
         downloaders=recipe.checkpoint.downloaders if recipe.checkpoint else _usual_downloaders(),
     )
@@ -160,6 +160,13 @@ def with_former(new: Places, former: Places | None) -> Places:
     folders = [(rank, kept.get(rank.rank, rank.previous_rows)) for rank in new.ranks]
     ranks = tuple(replace(rank, previous_rows="" if folder == rank.rows else folder) for rank, folder in folders)
     return replace(new, ranks=ranks, previous_revision=known.revision if known is not None else new.previous_revision)
+
+
+def _parts(rows: RowsRecipe | None, ranks: int) -> int:
+    """Into how many parts the row tables are cut. A lane that fleet.toml knows in part still has all its ranks."""
+    if rows is None:
+        return 0
+    return ranks if rows.tp == "ranks" else rows.tp
 
 
 def _usual_downloaders() -> tuple[str, ...]:
