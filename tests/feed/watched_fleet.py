@@ -27,7 +27,10 @@ LANE, HEAD = "dsv41", "spark-0"
 def quick(fleet: Fleet, *hosts: str) -> Fleet:
     """The lane of the four hosts with short intervals and little patience; only `hosts` where some are named."""
     wanted = hosts or fleet.lanes[LANE].rank_hosts
-    lane = fleet.lanes[LANE].model_copy(update={"stall_after": 2.0, "health_interval": 0.5, "ranks": tuple(wanted)})
+    change: dict[str, Any] = {"stall_after": 2.0, "health_interval": 0.5, "ranks": tuple(wanted)}
+    if hosts:  # its site file and row copies speak of all four ranks
+        change |= {"recipe": "docker-generic", "vars": {}}
+    lane = fleet.lanes[LANE].model_copy(update=change)
     rates = Rates(node=0.3, gpu=1.0, scrape=0.3, containers=1.0)
     kept = {name: fleet.hosts[name] for name in wanted}
     return fleet.model_copy(update={"rates": rates, "hosts": kept, "lanes": {LANE: lane}})
