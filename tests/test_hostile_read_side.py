@@ -179,13 +179,16 @@ def test_whatever_hosts_say_no_sink_gives_out_more_than_visible_text(recipe: str
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_the_hostile_picture_has_something_to_say_in_every_part(recipe: str) -> None:
     """Else the test above would prove nothing about it."""
-    view = hostile_picture(giving(list(TEXTS)), recipe).lanes[0]
+    picture = hostile_picture(giving(list(TEXTS)), recipe)
+    view = picture.lanes[0]
     for reading in (view.site, view.download, view.rows, view.next_rows, view.watchdog, view.boot, view.front):
         assert reading is not None and reading.value is not None
     assert view.drift is not None and len(view.drift.differences) > 3
     assert view.download is not None and view.download.value is not None and len(view.download.value.warnings) >= 3
-    told = " ".join(view.download.value.warnings)
-    assert any(word in told for word in ("after OSC 52", "[bold", "$(reboot)", "evil", "[@click", "MARK", "next"))
+    assert "links that lead nowhere: " in " ".join(view.download.value.warnings)
+    said = " ".join(strings(document(picture)))
+    for word in ("after OSC 52", "[bold", "$(reboot)", "evil", "[@click=app.quit]", "MARK", "\u5bbd\u5b57"):
+        assert said.count(word) > 20, word
     if recipe == "sglang-fleet-env":
         assert view.watchdog is not None and view.watchdog.value is not None
         assert view.watchdog.value.state is WatchdogState.TWO and view.watchdog.value.last_act
