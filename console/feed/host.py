@@ -112,7 +112,7 @@ class HostFeed:
         before, kept = self._looked.get(look.key, (None, None))
         if before is not None and kept is not None and before.kind is look.kind:
             if before.arguments == look.arguments or look.kind is LookKind.PROCESSES:
-                kept.interval = look.every
+                kept.pace(look.every)
                 return kept
         return Kept(f"{self.name}:{' '.join(look.arguments[:1])}", look.every)
 

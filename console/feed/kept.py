@@ -37,6 +37,12 @@ class Kept(Generic[T]):
             self.error = why
             self._picture = None
 
+    def pace(self, interval: float) -> None:
+        """From now on a new value is due every `interval` seconds."""
+        if interval != self.interval:
+            self.interval = interval
+            self._picture = None
+
     def age_by(self, seconds: float) -> None:
         """Make the value older by the `seconds` that the machine slept."""
         if self.taken_mono is not None:

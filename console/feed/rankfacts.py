@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from console.feed.ranks import ON_HOST
 from console.feed.surveyed import Surveyed
+from console.format import no_answer
 from console.readings.drift import Drift, RankFacts, compare_ranks
 from console.readings.gpu import Gpu
-from console.readings.hubcache import HubRepo
+from console.readings.hubcache import HubRepo, SnapshotFiles
 from console.readings.look import LookKind
 from console.readings.quality import Reading
 from console.readings.rows import RowCopy
@@ -57,7 +58,7 @@ def _facts(
         driver=gpu.driver if gpu is not None else "",
         kernel=known.kernel if known is not None else "",
         clock=None if host.drift is None else round(host.drift, 1),  # as finely as it is told
-        snapshot=repo.snapshot(rank.revision) if repo is not None and not repo.problem and rank.revision else None,
+        snapshot=_serving(repo, rank) if repo is not None and not repo.problem else None,
         snapshot_problem=_problem(repos.get(rank.host), repo, rank),
         rows=rows.get(rank.host),
         gpu_mhz=gpu.clock_mhz if gpu is not None else None,
@@ -66,7 +67,15 @@ def _facts(
         reads_rows=surveyed.rows is not None,
         looks_at_snapshot=rank.host in repos,
         in_container=rank.word != ON_HOST,
+        holds=None if surveyed.holder is None else rank.host == surveyed.holder,
     )
+
+
+def _serving(repo: HubRepo, rank: RankView) -> SnapshotFiles | None:
+    """The files that the rank reads: those of its revision, or a plain folder's, which says nothing of its revision."""
+    if rank.revision:
+        return repo.snapshot(rank.revision)
+    return repo.snapshots[0] if len(repo.snapshots) == 1 and not repo.snapshots[0].revision else None
 
 
 def _problem(reading: Reading[HubRepo] | None, repo: HubRepo | None, rank: RankView) -> str:
@@ -74,7 +83,7 @@ def _problem(reading: Reading[HubRepo] | None, repo: HubRepo | None, rank: RankV
     if reading is None:
         return ""
     if repo is None:
-        return reading.error if LOOK_AT_IT in reading.error else ""
+        return no_answer(reading.error) if LOOK_AT_IT in reading.error else ""
     if repo.problem:
         return "" if repo.unseen else repo.problem
     return "missing" if rank.revision and repo.snapshot(rank.revision) is None else ""

@@ -37,11 +37,7 @@ class Ranks:
         """What the ranks of `views` add up to."""
         ranks = tuple(rank for rank in ranks if rank.word != ON_HOST)
         held = [(rank, rank.container) for rank in ranks if rank.container is not None]
-        ended = [
-            f"{rank.host} {rank.word}" + (f" ({item.exit_meaning})" if item.exit_meaning else "")
-            for rank, item in held
-            if item.state not in _NOT_DEAD
-        ]
+        ended = [f"{rank.host} {rank.word}" + _beside(item) for rank, item in held if item.state not in _NOT_DEAD]
         named = f" named {self._lane.containers}" if self._lane.containers else f" on port {self._lane.port}"
         absent = [f"{rank.host} no container{named}" for rank in ranks if rank.word == NO_CONTAINER]
         head = next((rank.container for rank in ranks if rank.host == self._lane.head), None)
@@ -92,3 +88,9 @@ def rank_word(container: Container) -> str:
         return "up"
     code = f" {container.exit_code}" if container.exit_code is not None else ""
     return container.state + (code if container.state in (ContainerState.EXITED, ContainerState.DEAD) else "")
+
+
+def _beside(item: Container) -> str:
+    """What an exit means, behind a word that names its code already; nothing where it means no more than that."""
+    meaning = item.exit_meaning.removesuffix(f", exit {item.exit_code}")
+    return f" ({meaning})" if meaning not in ("", "failed") else ""

@@ -13,7 +13,7 @@ from console.feed.asleep import Asleep
 from console.feed.host import HostFeed
 from console.feed.hub import HubFeed
 from console.feed.same import Same
-from console.feed.surveyed import Parsed, Surveyed, meaning, oldest
+from console.feed.surveyed import Parsed, Surveyed, meaning, moves, oldest
 from console.feed.watchdogs import judged_watchdog
 from console.fleet.inventory import Lane
 from console.fleet.looks import looks
@@ -29,6 +29,7 @@ from console.readings.look import Answer, Status, parse_answer, raw_bytes
 from console.readings.processes import Process, parse_processes
 from console.readings.quality import Reading
 from console.readings.row_looks import only, shards_of
+from console.readings.row_types import is_bound
 from console.readings.rows import RowCopies, RowCopy, RowSample, rank_share, read_copy, read_rows
 from console.readings.units import Units, parse_units
 from console.readings.watchdog import Watchdog
@@ -61,6 +62,7 @@ class LaneSurvey:
         self._watchdog: Same[Watchdog] = Same()
         self._asked: set[str] = set()
         self._pids: tuple[int, ...] = ()
+        self._moving = True
         self._named: Places | None = None
         """By the first text of the site file that named the present revision."""
         self._former: Places | None = None
@@ -99,10 +101,16 @@ class LaneSurvey:
         return self._places
 
     def _ask(self) -> None:
-        wanted = looks(self._name, self._places, self._pids)
+        wanted = looks(self._name, self._places, self._pids, moving=self._moving)
         self._asked |= wanted.keys() & self._hosts.keys()
         for host in self._asked:
             self._hosts[host].look(self._name, wanted.get(host, ()))
+
+    def _pace(self, moving: bool) -> None:
+        """Look more often while something comes, more seldom once it is all there."""
+        if moving is not self._moving:
+            self._moving = moving
+            self._ask()
 
     def _looked(self, host: str, what: str) -> Reading[str] | None:
         feed = self._hosts.get(host)
@@ -115,18 +123,21 @@ class LaneSurvey:
             self._row_samples.clear()
         site = self._read_site()
         repos = tuple(self._read_repos())
-        rows = self._read_rows(now, "rows", self._places.revision or _one(serving))
+        rows = self._read_rows(now, "rows", self._rows_of(serving, containers))
         coming = self._read_rows(now, "next", self._places.next_revision)
         former = self._read_rows(now, "previous", self._places.previous_revision)
+        download = self._read_download(now, serving)
+        self._pace(moves(download, rows, coming))
         return Surveyed(
             site=site,
             repos=repos,
-            download=self._read_download(now, serving),
+            download=download,
             rows=rows,
             next_rows=coming,
             previous_rows=former,
             watchdog=self._read_watchdog(now, containers),
             unfilled=self._places.unfilled,
+            holder=None if any(key.startswith("holder:") for key in self._places.unfilled) else self._places.holder,
         )
 
     # --- site file -------------------------------------------------------------------------------------------------
@@ -232,6 +243,20 @@ class LaneSurvey:
         self._samples.append(DownloadSample(at, repo, processes, units, wall=wall, received=received))
 
     # --- row copies ------------------------------------------------------------------------------------------------
+
+    def _rows_of(self, serving: Mapping[str, str], containers: Mapping[str, Sequence[Container]]) -> str:
+        """The revision that the copies should be of: what serves where they are mounted, else the site file's.
+
+        A site file that was edited under a running lane says what the next launch wants of them, and is told as such.
+        """
+        one = _one(serving)
+        sources = {
+            host: [mount.source for item in items if item.up for mount in item.mounts]
+            for host, items in containers.items()
+        }
+        copies = [rank for rank in self._places.ranks if rank.rows and not rank.reads_shards]
+        mounted = bool(copies) and all(is_bound(rank.rows, sources.get(rank.host, ())) for rank in copies)
+        return one if one and mounted else self._places.revision or one
 
     def _read_rows(self, now: float, what: str, revision: str) -> Reading[RowCopies] | None:
         ranks = self._places.ranks

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from console.fleet.sitefile import Site
-from console.readings.download import Download
+from console.readings.download import Download, DownloadState
 from console.readings.hubcache import HubRepo
 from console.readings.quality import Reading
-from console.readings.rows import RowCopies
+from console.readings.rows import RowCopies, RowState
 from console.readings.watchdog import Watchdog
 
 T = TypeVar("T")
+ON_ITS_WAY = (DownloadState.RUNNING, DownloadState.WAITING, DownloadState.STALLED)
+"""States in which a download's folder is worth looking at often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,9 @@ class Surveyed:
     previous_rows: Reading[RowCopies] | None = None
     watchdog: Reading[Watchdog] | None = None
     unfilled: tuple[str, ...] = ()
+    holder: str | None = ""
+    """The host that holds the checkpoint; '' where each rank has its own, None where the site file that says so is not
+    read."""
 
 
 class Parsed(Generic[T]):
@@ -74,3 +79,12 @@ def oldest(source: str, parts: Iterable[Reading[Any] | None], value: T | None) -
         error=next((part.error for part in every if part.error), ""),
         down_since=next((part.down_since for part in every if part.down_since is not None), None),
     )
+
+
+def moves(download: Reading[Download] | None, *rows: Reading[RowCopies] | None) -> bool:
+    """Whether a download or a row copy is on its way, or was not read yet."""
+    unread = [item for item in (download, *rows) if item is not None and item.value is None and not item.error]
+    if unread or (download is not None and download.value is not None and download.value.state in ON_ITS_WAY):
+        return True
+    known = [item.value for item in rows if item is not None and item.value is not None]
+    return any(copy.state is RowState.COPYING for copies in known for copy in copies.copies)

@@ -25,14 +25,17 @@ SITE_FILE = str(MOST_BYTES + 1)
 """One byte more than is read, so that a larger file is seen to be larger."""
 
 
-def looks(name: str, places: Places, pids: Sequence[int] = ()) -> Mapping[str, tuple[Look, ...]]:
+def looks(
+    name: str, places: Places, pids: Sequence[int] = (), *, moving: bool = True
+) -> Mapping[str, tuple[Look, ...]]:
     """Looks by host, each with a key `LANE:WHAT`. `pids` are those that the watchdog's log and lock name.
+    Folders that may fill are looked at more often while something is `moving`: a host that serves is left in peace.
 
     Keys: `site`, `repo` (the checkpoint's folder on that host), `download.repo` (the one that is fetched to, where that
     is another), `rows`, `next`, `previous` (folders of row copies), each with its `.manifest`,
     `watchdog.{log,lock,pause,gaveup,processes,units}`, `download.{processes,units,net}`.
     """
-    book = _Book(name)
+    book = _Book(name, FAST_S if moving else SLOW_S)
     if places.site_file:
         book.add(places.head, "site", LookKind.FILE, places.site_file, "first", SITE_FILE)
     for rank in places.ranks:
@@ -49,6 +52,8 @@ class _Book:
     """Looks of one lane by host and key; the first one under a key stays."""
 
     lane: str
+    filling: float
+    """Seconds between two looks at a folder that may fill."""
     hosts: dict[str, dict[str, Look]] = field(default_factory=dict)
 
     def add(self, host: str, what: str, kind: LookKind, *arguments: str, every: float = FAST_S) -> None:
@@ -65,22 +70,24 @@ class _Book:
 def _rank(book: _Book, rank: RankPlace, places: Places) -> None:
     if rank.repo:
         filled = {places.holder, places.download.host if places.download else ""}
-        every = FAST_S if rank.host in filled else SLOW_S
+        every = book.filling if rank.host in filled else SLOW_S
         book.add(rank.host, "repo", LookKind.TREE, rank.repo, REPO_DEPTH, REPO_MOST, every=every)
     for what, folder in (("rows", rank.rows), ("next", rank.next_rows), ("previous", rank.previous_rows)):
         if folder:
-            book.add(rank.host, what, LookKind.TREE, folder, ROWS_DEPTH, ROWS_MOST)
+            every = SLOW_S if what == "previous" else book.filling
+            book.add(rank.host, what, LookKind.TREE, folder, ROWS_DEPTH, ROWS_MOST, every=every)
             book.file(rank.host, f"{what}.manifest", f"{folder}/{places.rows_manifest or MANIFEST}")
 
 
 def _download(book: _Book, place: DownloadPlace, places: Places) -> None:
     own = any(rank.host == place.host and rank.repo and rank.repo != place.repo for rank in places.ranks)
-    book.add(place.host, "download.repo" if own else "repo", LookKind.TREE, place.repo, REPO_DEPTH, REPO_MOST)
+    what = "download.repo" if own else "repo"
+    book.add(place.host, what, LookKind.TREE, place.repo, REPO_DEPTH, REPO_MOST, every=book.filling)
     if places.downloaders:
         book.add(place.host, "download.processes", LookKind.PROCESSES, *places.downloaders, every=SLOW_S)
     if place.unit:
-        book.add(place.host, "download.units", LookKind.UNITS, place.manager, place.unit)
-    book.add(place.host, "download.net", LookKind.FILE, NETWORK, "first", SMALL_FILE)
+        book.add(place.host, "download.units", LookKind.UNITS, place.manager, place.unit, every=book.filling)
+    book.add(place.host, "download.net", LookKind.FILE, NETWORK, "first", SMALL_FILE, every=book.filling)
 
 
 def _watchdog(book: _Book, dog: WatchdogPlace, pids: Sequence[int]) -> None:

@@ -385,3 +385,20 @@ def test_without_an_edit_seen_the_operators_words_tell_what_was_kept() -> None:
     named = Fleet(previous={"revision": OLD, "rows": "dsv41-engram-local"})
     named.site(SAMPLE)
     assert previous(named) == {}, "it is in use, and looked at already"
+
+
+def test_what_is_all_there_is_looked_at_seldom_and_what_comes_often() -> None:
+    fleet = Fleet()
+    fleet.site((DATA / "fleet.env.sample").read_text().replace(OLD, SERVING))
+    holder, rank = fleet.hosts["n1"], fleet.hosts["n2"]
+    assert (holder.looks["dsv41:repo"].every, rank.looks["dsv41:rows"].every) == (5.0, 5.0), "nothing was read yet"
+    ready(fleet)
+    holder.answers("dsv41:repo", REPO)
+    holder.answers("dsv41:download.processes", "ok clock=100 boot=1\n")
+    fleet.view()
+    assert (holder.looks["dsv41:repo"].every, rank.looks["dsv41:rows"].every) == (15.0, 15.0)
+    holder.answers("dsv41:repo", repo_answer(100_000), NOW + 15)
+    row = "77\t1\tS\t1760000000\t1000\t10\t10\tpython3 hf download deepseek-ai/DeepSeek-V4.1-Flash\n"
+    holder.answers("dsv41:download.processes", f"ok clock=100 boot=1\n{row}", NOW + 15)
+    fleet.view(NOW + 15)
+    assert (holder.looks["dsv41:repo"].every, rank.looks["dsv41:rows"].every) == (5.0, 5.0)
