@@ -17,10 +17,13 @@ from typing import Any
 import asyncssh
 import pytest
 
-from console.feed import Feed, host, lane, lane_history
+from console import wayback
+from console.alarms import alarms
+from console.document import document
+from console.feed import Feed, host, lane, lane_history, rankfacts, survey, surveyed, watchdogs
 from console.fleet.inventory import Fleet
 from console.headless import settled
-from console.rehearsal import sshd
+from console.rehearsal import docker_api, sshd
 from console.rehearsal.scenario import load_scenario
 from console.rehearsal.server import RehearsalFleet
 
@@ -28,8 +31,9 @@ ROOT = Path(__file__).parents[1]
 LIMIT = 40.0
 HEAVY = ("asyncssh", "httpx", "docker", "psutil", "requests", "cryptography")
 """Imported after the first paint, where something needs them."""
-MOST_BEFORE_PAINT = 700
-"""Modules at the first paint: 647 when this was written. What comes on top costs every start."""
+OWN = ("console", "widgets", "screens")
+MOST_OWN, MOST_OTHERS = 270, 550
+"""Modules at the first paint: 237 of ours and 516 others when this was written. What comes on top costs every start."""
 MOST_CHANNELS = {"head": 8, "other": 4}
 """Sampler and Docker (events, questions) on every host; on a head also scrape, health, identity and a log."""
 
@@ -93,7 +97,8 @@ def test_nothing_heavy_is_imported_before_the_first_paint(tmp_path: Path) -> Non
     modules = json.loads(done.stdout)
     assert [name for name in HEAVY if name in modules] == []
     assert "textual.app" in modules and "console.feed.feed" in modules
-    assert len(modules) <= MOST_BEFORE_PAINT, len(modules)
+    own = sum(name.split(".")[0] in OWN for name in modules)
+    assert (own <= MOST_OWN, len(modules) - own <= MOST_OTHERS) == (True, True), (own, len(modules) - own)
 
 
 def test_the_command_line_loads_neither_screen_nor_network(tmp_path: Path) -> None:
@@ -168,8 +173,8 @@ class Channels:
         monkeypatch.setattr(sshd, "_Session", Session)
         process = counting(sshd.RehearsalHost._process, "session", lambda own: own.name)
         monkeypatch.setattr(sshd.RehearsalHost, "_process", process)
-        docker = counting(sshd.DockerApi.serve, "unix", lambda own: own.boxes.host)
-        monkeypatch.setattr(sshd.DockerApi, "serve", docker)
+        docker = counting(docker_api.DockerApi.serve, "unix", lambda own: own.boxes.host)
+        monkeypatch.setattr(docker_api.DockerApi, "serve", docker)
 
     def on(self, host: str) -> dict[str, int]:
         """Channels that are open on a host, by kind."""
@@ -288,3 +293,100 @@ async def test_a_snapshot_parses_nothing_and_judges_at_most_once(
             assert calls["parse_memory"] and calls["throughput"] and calls["judge"], "the counters do count"
         finally:
             await feed.stop()
+
+
+LOOKED_FOR_S = 8.0
+"""More than the five seconds in which everything is looked at again."""
+
+
+async def test_looks_that_bring_nothing_new_cost_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers come again and again; only what says something new is parsed, and only what rests on it judged anew."""
+    calls: Counter[str] = Counter()
+
+    def counted(module: Any, name: str) -> None:
+        function = getattr(module, name)
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            calls[name] += 1
+            return function(*arguments, **named)
+
+        monkeypatch.setattr(module, name, call)
+
+    for module, name in (
+        (survey, "read_site"),
+        (survey, "read_rows"),
+        (watchdogs, "read_watchdog"),
+        (rankfacts, "compare_ranks"),
+    ):
+        counted(module, name)
+    parsed: Counter[str] = Counter()
+    of = surveyed.Parsed.of
+
+    def seen(self: Any, key: object, reading: Any) -> Any:
+        before = self._kept.get(key)
+        found = of(self, key, reading)
+        parsed[str(key)] += self._kept.get(key) is not before
+        return found
+
+    monkeypatch.setattr(surveyed.Parsed, "of", seen)
+    async with played(tmp_path) as (fleet, overrides):
+        feed = Feed(fleet, overrides)
+        await feed.start()
+        try:
+            await until_settled(feed)
+            await _until_looked_at(feed)
+            heard = _looked(feed, LOOKED_FOR_S)
+            calls.clear()
+            parsed.clear()
+            pictures = 0
+            until = asyncio.get_running_loop().time() + LOOKED_FOR_S
+            while asyncio.get_running_loop().time() < until:
+                feed.snapshot()
+                pictures += 1
+                await asyncio.sleep(0.25)
+            again = _looked(feed, LOOKED_FOR_S)
+            assert len(heard) > 8 and all(new > old for new, old in zip(again, heard, strict=True)), "looked at anew"
+            still = {key for key in parsed if parsed[key] and ("repo" in key or "rows" in key or "site" in key)}
+            assert still == set(), "folders, manifests and site file say what they said before"
+            assert calls["read_site"] == 0
+            assert calls["read_rows"] <= pictures // 4, "while the pace of a copy is still being told"
+            assert calls["read_watchdog"] <= pictures // 4, "when its files change, and as time passes"
+            assert calls["compare_ranks"] <= pictures // 4, "when a GPU's figures change"
+        finally:
+            await feed.stop()
+
+
+async def _until_looked_at(feed: Feed) -> None:
+    async with asyncio.timeout(LIMIT):
+        while min(_looked(feed)) <= 0:
+            feed.snapshot()
+            await asyncio.sleep(0.1)
+    for _ in range(20):  # what was asked for last, the download's and the watchdog's processes, is judged
+        feed.snapshot()
+        await asyncio.sleep(0.1)
+
+
+def _looked(feed: Feed, every: float = 1e9) -> list[float]:
+    """When each look that is due at least that often was last answered, monotonic; 0 for never."""
+    known = [item for host in feed._hosts.values() for item in host._looked.values()]
+    return [kept.taken_mono or 0.0 for look, kept in known if look.every <= every]
+
+
+async def test_a_picture_is_judged_once_whoever_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: Counter[str] = Counter()
+    for module in (wayback, __import__("console.alarms", fromlist=["alarms"])):
+        function = module._found
+
+        def call(*arguments: Any, name: str = module.__name__, function: Any = function) -> Any:
+            calls[name] += 1
+            return function(*arguments)
+
+        monkeypatch.setattr(module, "_found", call)
+    fleet = load_scenario("spark4").fleet
+    picture = Feed(fleet).snapshot()
+    for _ in range(5):
+        alarms(picture)
+        document(picture)
+        for lane_view in picture.lanes:
+            wayback.way_back(picture, lane_view)
+    assert calls == {"console.wayback": len(fleet.lanes), "console.alarms": 1}
