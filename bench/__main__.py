@@ -12,11 +12,14 @@ from contextlib import AbstractAsyncContextManager
 from bench.commands import commands
 from bench.crowd import HOSTS, many_hosts
 from bench.figures import Figure, machine, not_run, table
+from bench.flood import flood
 from bench.metrics_text import metrics_text
 from bench.resting import rest
 from bench.sampling import sampling
 from bench.stage import Stage, crowd, four_hosts
 from bench.starting import headless, starts
+from bench.thousand import HOSTS as THOUSAND
+from bench.thousand import thousand
 
 LATER = (
     not_run("rollback beside bare docker stop, start and poll", "this version acts on nothing yet"),
@@ -42,6 +45,8 @@ GROUPS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
     "rest": lambda options: on_stage(four_hosts, lambda stage: rest(stage, 600.0 if options.long else options.seconds)),
     "commands": lambda _: commands(),
     "crowd": lambda options: on_stage(lambda: crowd(HOSTS), lambda stage: many_hosts(stage, options.seconds)),
+    "thousand": lambda options: on_stage(lambda: crowd(THOUSAND), lambda stage: thousand(stage, options.seconds)),
+    "flood": lambda _: flood(),
     "sampling": lambda options: sampling(max(60.0, options.seconds)),
     "metrics": lambda _: metrics_text(),
 }

@@ -84,6 +84,7 @@ def make_tree(folder: Path) -> None:
     snapshot = folder / "snapshots" / ("0" * 40)
     snapshot.mkdir(parents=True)
     (folder / "blobs").mkdir()
+    (folder / "refs").mkdir()
     for number in range((ENTRIES - 4) // 2):
         blob = folder / "blobs" / f"{number:064x}"
         blob.write_bytes(b"x" * 100)

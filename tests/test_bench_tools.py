@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,10 +14,19 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from bench.figures import MET, MISSED, NOT_RUN, Figure, not_run, quantile, table
+from bench.flood_daemon import IDENT, batched, log_line
 from bench.metrics_text import body
 from bench.openssh import NoSshd, _find
+from bench.sampling import ENTRIES, make_tree, order
 from bench.screen import Screen
+from bench.stage import host_rows, lane_rows
+from bench.stall import Stall
 from bench.starting import engine_read, nodes_read, rate_true
+from console.fleet.inventory import build
+from console.reach.docker_log import Demultiplexer, stamped
+from console.reach.files_host import tree
+from console.readings.listing import parse_listing
+from console.rehearsal.scenario import load_scenario
 
 WRITTEN = (
     "\x1b[?1049h\x1b[2J\x1b[1;1H\x1b[38;2;1;2;3mfirst\x1b[0m\x1b[3;4Hthird \x1b[1mrow\x1b[0m"
@@ -84,3 +96,34 @@ def test_without_an_sshd_the_reason_is_said(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NoSshd, match="no OpenSSH client"):
         _find(tmp_path)
+
+
+def test_the_fleet_file_of_a_played_fleet_says_all_that_the_scenario_says(tmp_path: Path) -> None:
+    lane = load_scenario("spark4").fleet.lanes["dsv41"]
+    places = dict.fromkeys(lane.rank_hosts, 22)
+    text = 'name = "bench"\n[hosts]\n' + host_rows(tmp_path, places, docker=True) + lane_rows(lane)
+    assert build(tomllib.loads(text)).lanes["dsv41"] == lane
+
+
+def test_the_measured_tree_has_as_many_entries_as_it_is_said_to_have(tmp_path: Path) -> None:
+    make_tree(tmp_path)
+    listing = parse_listing(tree(str(tmp_path), 4, 2000))
+    assert (len(listing.entries), listing.problem, listing.truncated) == (ENTRIES, "", False)
+    rows = order(tmp_path).decode().splitlines()
+    assert rows[0] == f"look {len(rows) - 1}" and str(tmp_path) in rows[1]
+
+
+async def test_a_stall_is_as_long_as_the_loop_was_held_up() -> None:
+    async with Stall() as stall:
+        await asyncio.sleep(0.02)
+        time.sleep(0.15)  # noqa: ASYNC251 - what is to be noticed
+        await asyncio.sleep(0.02)
+    assert stall.longest >= 140.0
+
+
+def test_a_flood_is_framed_and_dated_as_docker_does_it() -> None:
+    ((stream, payload),) = Demultiplexer().feed(log_line(7))
+    line = stamped(payload.rstrip(b"\n"))
+    assert (stream, line.text.split(b":")[0]) == (1, b"line 7")
+    assert line.wall is not None and abs(line.wall - time.time()) < 60
+    assert list(batched(1001, 500)) == [500, 500, 1] and len(IDENT) == 64
