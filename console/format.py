@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC, datetime
 
 GIB = 1024**3
@@ -40,6 +41,12 @@ def mega_tokens(tokens: float | None) -> str:
 def percent(fraction: float | None, digits: int = 0) -> str:
     """0..1 as percent, without the sign."""
     return number(None if fraction is None else fraction * 100, digits)
+
+
+def no_answer(error: str) -> str:
+    """`no answer for 14 s` of a look that hangs, whose own words name the look and not what is behind it."""
+    found = re.search(r"has not answered( for \d{1,9} s)?", error)
+    return f"no answer{found[1] or ''}" if found else error
 
 
 def duration(seconds: float | None) -> str:
