@@ -56,9 +56,8 @@ class DashboardScreen(FramedScreen, inherit_bindings=False):
         yield "drift", DriftPane()
 
     def wish(self, glance: Glance) -> Wish:
-        """The panes of the lane in view."""
-        nodes, by_memory = _node_rows(glance)
-        return Wish(panes_of(glance), nodes=nodes, containers=_container_rows(glance), by_memory=by_memory)
+        """See `wish_of`."""
+        return wish_of(glance)
 
     def arranged(self, glance: Glance) -> dict[str, Place]:
         """The whole grid; one pane alone when it is zoomed; one without a place of its own opens between the others."""
@@ -268,6 +267,12 @@ class DashboardScreen(FramedScreen, inherit_bindings=False):
         widget, _ = self.get_widget_at(event.screen_x, event.screen_y)
         if isinstance(widget, Pane):
             self.console_app.perform("focus", next(name for name, at in NUMBERS.items() if at == widget.NUMBER))
+
+
+def wish_of(glance: Glance) -> Wish:
+    """The panes of the lane in view, and how many rows its tables would fill. Pure."""
+    nodes, by_memory = _node_rows(glance)
+    return Wish(panes_of(glance), nodes=nodes, containers=_container_rows(glance), by_memory=by_memory)
 
 
 def _node_rows(glance: Glance) -> tuple[int, bool]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from console.alarms import alarms
 from console.feed import Feed, survey
 from console.fleet.looks import looks
-from console.fleet.places import Places
 from console.readings.answers import Transport
 from console.readings.download import DownloadState
 from console.readings.lights import HttpVerdict, LaneState
@@ -37,8 +37,8 @@ Shows = Callable[[LaneView], object]
 def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is looked at every 1.5 s, in place of every 5 or 15 s."""
 
-    def soon(name: str, places: Places, pids: Sequence[int] = ()) -> Mapping[str, tuple[Look, ...]]:
-        wanted = looks(name, places, pids)
+    def soon(*arguments: Any, **named: Any) -> Mapping[str, tuple[Look, ...]]:
+        wanted = looks(*arguments, **named)
         return {host: tuple(replace(look, every=1.5) for look in items) for host, items in wanted.items()}
 
     monkeypatch.setattr(survey, "looks", soon)
@@ -160,13 +160,18 @@ def retired(snapshot: Snapshot) -> list[str]:
 
 
 READY, SHARDS = RowState.READY, RowState.SHARDS
+
+
+def copying(view: LaneView) -> bool:
+    """Two copies are under way or done by now, the third has no room."""
+    going = (RowState.COPYING, READY)
+    return any(copies(a, b, RowState.NO_ROOM, SHARDS, coming=True)(view) for a in going for b in going)
+
+
 READ_SIDE: dict[str, tuple[str, Shows]] = {
     "prepare": (
         "dsv41",
-        lambda view: (
-            copies(RowState.COPYING, RowState.COPYING, RowState.NO_ROOM, SHARDS, coming=True)(view)
-            and download(DownloadState.RUNNING)(view)
-        ),
+        lambda view: copying(view) and download(DownloadState.RUNNING)(view),
     ),
     "download-oom": ("dsv41", download(DownloadState.FAILED_CAP)),
     "download-done": ("dsv41", download(DownloadState.COMPLETE)),
@@ -201,7 +206,7 @@ READ_SIDE: dict[str, tuple[str, Shows]] = {
     "boot-late": ("dsv41", lambda view: view.boot_progress and view.boot_progress.late),
     "boot-autotune-missed": (
         "station",
-        lambda view: view.boot and view.boot.value and view.boot.value.autotune == "missed",
+        lambda view: view.boot and view.boot.value and view.boot.value.autotune in ("running", "missed"),
     ),
     "drift-image": ("dsv41", differs("image", "spark-2")),
     "drift-env": (
@@ -238,7 +243,11 @@ READ_SIDE: dict[str, tuple[str, Shows]] = {
     "mount-hangs": ("dsv41", lambda view: dict(view.repos)["spark-1"].error if view.repos else None),
     "front-down": (
         "dsv41",
-        lambda view: view.front and view.front.value and view.front.value.transport is not Transport.ANSWERED,
+        lambda view: (
+            view.front
+            and view.front.value
+            and (view.front.value.transport is not Transport.ANSWERED or view.front.value.status == 502)
+        ),
     ),
 }
 
@@ -271,7 +280,7 @@ ENGINE: dict[str, tuple[str, Shows]] = {
     "engine-hung": ("dsv41", state(LaneState.STALLED)),
     "engine-dead": ("dsv41", lambda view: view.lights.process.dead),
     "engine-503": ("dsv41", lambda view: view.lights.http.verdict is HttpVerdict.UNAVAILABLE and state(*SHUT)(view)),
-    "engine-silent": ("dsv41", state(LaneState.STALLED)),
+    "engine-silent": ("dsv41", state(LaneState.STALLED, LaneState.DEGRADED)),
     "engine-html": ("dsv41", scraped(ScrapeVerdict.HTML)),
     "engine-empty": ("dsv41", scraped(ScrapeVerdict.EMPTY)),
     "engine-truncated": ("dsv41", scraped(ScrapeVerdict.TRUNCATED)),
@@ -291,11 +300,24 @@ SNAPSHOTS: dict[str, Callable[[Snapshot], bool]] = {
 
 
 async def told(scenario: str, feed: Feed) -> Snapshot:
-    """The first snapshot in which the scenario's point is there."""
+    """The first snapshot in which the scenario's point is there, and every lane was judged."""
+    return await until_all(feed, lambda snapshot: point_of(scenario)(snapshot) and judged(snapshot), scenario)
+
+
+def point_of(scenario: str) -> Callable[[Snapshot], object]:
+    """The condition on the whole picture."""
     if scenario in SNAPSHOTS:
-        return await until_all(feed, SNAPSHOTS[scenario], scenario)
+        return SNAPSHOTS[scenario]
     lane, shows = {**WELL, **ENGINE, **READ_SIDE}[scenario]
-    return await until(feed, lane, shows, scenario)
+    return lambda snapshot: shows(snapshot.lane(lane))
+
+
+def judged(snapshot: Snapshot) -> bool:
+    """Nothing is still unknown only because the console is young."""
+    known = all(lane.verdict.state is not LaneState.UNKNOWN for lane in snapshot.lanes)
+    sites = all(lane.site is None or lane.site.value is not None for lane in snapshot.lanes)
+    ranks = all(rank.word for lane in snapshot.lanes for rank in lane.ranks)
+    return known and sites and ranks
 
 
 @asynccontextmanager
