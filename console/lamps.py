@@ -126,14 +126,22 @@ _SERVING: dict[LaneState, Callable[[Snapshot, LaneView], _Words]] = {
     LaneState.BLIND: _plain("UP, BLIND", Severity.LOOK, why=True),
     LaneState.PAUSED: _plain("PAUSED", Severity.ACT, timed=True),
     LaneState.DOWN: _down,
-    LaneState.UNKNOWN: _plain("UNKNOWN", Severity.LOOK, why=True),
+    LaneState.UNKNOWN: lambda snapshot, lane: _unknown(snapshot, lane),
 }
+
+
+def _unknown(snapshot: Snapshot, lane: LaneView) -> _Words:
+    """Blue before the first answer: unknown because the console is young is nothing to look at."""
+    asked = lane.health.taken_mono is not None or lane.health.error or lane.health.down_since is not None
+    return "UNKNOWN", lane.verdict.why, Severity.LOOK if asked else Severity.INFO
 
 
 def revision(snapshot: Snapshot, lane: LaneView) -> Lamp:
     """The checkpoint really mounted, by rank; never the served name. Bad where rows or site file say another one."""
     known = [rank for rank in lane.ranks if rank.revision]
     distinct = sorted({rank.revision for rank in known})
+    if not distinct and (folder := _in_folder(snapshot, lane)) is not None:
+        return folder
     note = f"{len(known)} of {len(lane.ranks)} ranks" if len(lane.ranks) > 1 else ""
     if not distinct:
         why = (
@@ -156,6 +164,27 @@ def revision(snapshot: Snapshot, lane: LaneView) -> Lamp:
     return Lamp("REVISION", word, rest, note or f"read from {source}", Severity.NORMAL)
 
 
+def _in_folder(snapshot: Snapshot, lane: LaneView) -> Lamp | None:
+    """A plain folder says nothing of its revision: the site file does, and the row copies in it are asked for another.
+
+    None where not every rank mounts the folder that the site file names.
+    """
+    site = None if lane.site is None else lane.site.current(snapshot.now)
+    folder = (site.values.get("repo", ()) or ("",))[0].rstrip("/") if site is not None else ""
+    if site is None or not site.revision or not folder:
+        return None
+    mounts = [rank.container.mounts if rank.container is not None else () for rank in lane.ranks]
+    if not all(any(mount.source.rstrip("/") == folder for mount in own) for own in mounts):
+        return None
+    note = f"{len(mounts)} of {len(mounts)} ranks" if len(mounts) > 1 else ""
+    if rows := _other_rows(snapshot, lane, site.revision, False):
+        return Lamp("REVISION", fmt.revision(site.revision), rows, note, Severity.ACT)
+    copies = None if lane.rows is None else lane.rows.current(snapshot.now)
+    agreed = copies is not None and any(copy.manifest is not None and copy.manifest.revision for copy in copies.copies)
+    severity = Severity.NORMAL if agreed else Severity.INFO
+    return Lamp("REVISION", fmt.revision(site.revision), "by the site file", note, severity)
+
+
 def _other_rows(snapshot: Snapshot, lane: LaneView, serving: str, site_differs: bool) -> str:
     """`rows of df42c10 on spark-2`: a copy of another checkpoint, which would serve wrong rows without an error.
 
@@ -176,7 +205,7 @@ def _other_site(snapshot: Snapshot, lane: LaneView, serving: str) -> str:
     site = None if lane.site is None else lane.site.current(snapshot.now)
     if site is None or not site.revision or site.revision == serving:
         return ""
-    return f"site file: {fmt.revision(site.revision)}"
+    return f"site file {fmt.revision(site.revision)}"
 
 
 _WATCHDOG: dict[WatchdogState, tuple[str, Severity]] = {

@@ -23,15 +23,17 @@ _WORST_FIRST = (
 
 
 def worst_lane(snapshot: Snapshot) -> str:
-    """The name of the worst lane: first those with a red lamp, then by state; of equals the first in the fleet file."""
-    return min(snapshot.lanes, key=lambda lane: (not _red(snapshot, lane), _rank(lane))).name
+    """The name of the worst lane: first those with a red lamp, then by state, then those with an orange one; of equals
+    the first in the fleet file."""
+    return min(snapshot.lanes, key=lambda lane: _badness(snapshot, lane)).name
 
 
-def _red(snapshot: Snapshot, lane: LaneView) -> bool:
+def _badness(snapshot: Snapshot, lane: LaneView) -> tuple[bool, int, bool]:
     try:
-        return any(lamp.severity is Severity.ACT for lamp in lamps(snapshot, lane))
+        shown = {lamp.severity for lamp in lamps(snapshot, lane)}
     except Exception:  # a lane that cannot be judged is looked at first; the fault itself is told with its lamps
-        return True
+        shown = {Severity.ACT}
+    return Severity.ACT not in shown, _rank(lane), Severity.LOOK not in shown
 
 
 def settled(snapshot: Snapshot) -> bool:

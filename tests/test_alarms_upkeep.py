@@ -242,7 +242,7 @@ def test_files_that_lead_nowhere_through_a_ranks_own_mount() -> None:
     well = upkeep.repo()
     first = replace(well.snapshots[0], dangling=("config.json",), outside=("model-00001-of-00048.safetensors",))
     assert found(repos=seen(snapshots=(first, *well.snapshots[1:]))) == [
-        ("snapshot:dsv41:n3", ACT, "dsv41", "n3: 2 files of 9f2c1a7 lead nowhere: config.json",
+        ("snapshot:dsv41:n3", ACT, "dsv41", "n3: 9f2c1a7: 2 files lead nowhere: config.json",
          "the next boot there fails")
     ]  # fmt: skip
     other = replace(well.snapshots[2], dangling=("config.json",))
@@ -353,7 +353,7 @@ def test_a_front_that_does_not_answer_while_the_engine_is_well() -> None:
     row = ("front:dsv41", ACT, "dsv41", "front http://proxy:80 answers 502, the engine is well", advice)
     assert fronted(HttpAnswer(NOW, 0.1, Transport.ANSWERED, 502)) == [row]
     refused = fronted(HttpAnswer(NOW, 0.1, Transport.REFUSED))
-    assert refused[0][3] == f"front http://proxy:80 answers {Transport.REFUSED}, the engine is well"
+    assert refused[0][3] == f"front http://proxy:80 is {Transport.REFUSED}, the engine is well"
     assert fronted(None, "no answer in 10 s") == [
         ("front:dsv41", ACT, "dsv41", "front http://proxy:80: no answer in 10 s", advice)
     ]

@@ -209,7 +209,7 @@ def test_a_site_file_that_names_another_revision_is_said() -> None:
     site = Reading("n1:fleet.env", 5.0, Site("/f", SiteFile(SiteKind.BASH, ()), OLD), snapshot.now, snapshot.wall)
     lane = lane_of(snapshot, site=site)
     lamp = lamps(snapshot, lane)[1]
-    assert (lamp.rest, lamp.severity) == ("site file: df42c10", Severity.LOOK)
+    assert (lamp.rest, lamp.severity) == ("site file df42c10", Severity.LOOK)
     assert "site-revision:dsv41" in [alarm.key for alarm in upkeep_alarms(snapshot, lane)]
 
 

@@ -423,7 +423,7 @@ def test_copies_that_are_no_copies_of_it() -> None:
     ("view", "text"),
     [
         (lambda: HubRepo("/mnt", (files(NEW),), (), {}, 0, ()), "c0ffee1 n3: not there"),
-        (lambda: HubRepo("/mnt", (files(OLD, dangling=("a",)),), (), {}, 0, ()), "c0ffee1 n3: 1 files lead nowhere"),
+        (lambda: HubRepo("/mnt", (files(OLD, dangling=("a",)),), (), {}, 0, ()), "c0ffee1 n3: 1 file leads nowhere"),
         (lambda: HubRepo("/mnt", (files(OLD, done=47),), (), {}, 0, ()), "c0ffee1 n3: 47 of 48 shards"),
         (lambda: HubRepo("/mnt", (), (), {}, 0, (), problem="missing"), "c0ffee1 n3: missing"),
     ],

@@ -54,8 +54,13 @@ def mark(reading: Reading[Any], now: float, *, word: bool = False) -> AgeMark:
 
 
 def in_lane(found: AgeMark, lane: LaneView) -> AgeMark:
-    """The mark of what is asked of a lane's engine: that a boot answers nothing yet is as it should be."""
-    return AgeMark(found.text, DIM) if lane.verdict.state is LaneState.BOOTING else found
+    """The mark of what is asked of a lane's engine: a boot answers nothing yet, and a dead one does not any more."""
+    if lane.verdict.state is LaneState.BOOTING and found.text.startswith("FAILED"):
+        return NO_AGE
+    quiet = lane.verdict.state is LaneState.BOOTING or (
+        lane.verdict.state is LaneState.DOWN and lane.lights.process.running == 0
+    )
+    return AgeMark(found.text, DIM) if quiet else found
 
 
 def pulse(now: float, *readings: Reading[Any]) -> tuple[object, ...]:

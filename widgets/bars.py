@@ -32,6 +32,8 @@ from widgets.pane import Bar
 
 SURFACE = Ink("text", "surface")
 _FRESH = (Quality.LIVE, Quality.LATE)
+_LEAST_ADVICE = 8
+"""Cells of an alarm's advice below which there is none: one letter of it says nothing."""
 
 
 class HeaderBar(Bar):
@@ -214,12 +216,18 @@ def _lamps_across(glance: Glance, width: int) -> tuple[Row, Row]:
         left = each * index + 1
         right = width - 1 if index == 3 else each * (index + 1) - 1
         after = titles.put(left, lamp.title, LABEL.on("surface"), to=right)
-        titles.put(after + 2, lamp.note, DIM.on("surface"), to=right)
+        titles.put(after + 2, _beside_title(lamp, right - left - 3, glance), DIM.on("surface"), to=right)
         if index < 3:
             titles.put(right, "│", LINE.on("surface"))
             answers.put(right, "│", LINE.on("surface"))
         _answer(answers, lamp, left, right - (1 if index < 3 else 0), glance)
     return titles.build(), answers.build()
+
+
+def _beside_title(lamp: Lamp, room: int, glance: Glance) -> str:
+    """The note; in its place the reason in brackets behind the word, where there it has no room."""
+    taken = measure(glance.signs.words(lamp.word)) + 1 + measure(lamp.rest)
+    return lamp.rest.strip("()") if lamp.rest.startswith("(") and taken > room - 1 else lamp.note
 
 
 def _answer(line: Line, lamp: Lamp, column: int, right: int, glance: Glance, *, note: bool = False) -> None:
@@ -294,10 +302,11 @@ def alarm_line(glance: Glance, width: int) -> Row:
     edge = _alarm_right(line, glance, width, acked=acked)
     after = chip(line, 1, WORDS[alarm.severity] or "INFO", chip_of(alarm.severity), glance) + 1
     strong, advice = (TEXT, DIM) if acked else (BOLD, TEXT)
-    colon = ":" if alarm.advice else ""
-    after = line.put(after, f"{alarm.subject} {alarm.text}{colon}", strong, to=edge - 1)
-    if alarm.advice:
-        line.put(after + 1, alarm.advice, advice, to=edge - 1)
+    said = f"{alarm.subject} {alarm.text}"
+    room = edge - after - measure(glance.signs.words(said)) - 3
+    more = alarm.advice if room >= min(_LEAST_ADVICE, measure(alarm.advice)) else ""
+    after = line.put(after, f"{said}:" if more else said, strong, to=edge - 1)
+    line.put(after + 1, more, advice, to=edge - 1)
     return line.build()
 
 

@@ -35,6 +35,8 @@ _FILLS = "Fills with a `download` table of the lane in fleet.toml: host, repo, u
 _SUBJECTS = ("download", "repo")
 _GOING = (DownloadState.RUNNING, DownloadState.WAITING, DownloadState.STALLED)
 """States in which somebody fetches, so that there are clocks to compare."""
+_HARMLESS = {"prune"}
+"""Kinds of warnings that hurt nobody by themselves."""
 _LABEL = 9
 """Cells from a label to its value."""
 _PREALLOCATED = 1.01
@@ -159,7 +161,8 @@ def _count(value: Download, strong: Ink) -> Pieces:
 def _bar(sheet: Sheet, value: Download, *, dim: bool) -> None:
     plain = sheet.glance.ascii or sheet.glance.no_colour
     quiet = dim or value.state is DownloadState.COMPLETE
-    sheet.line().spans(sheet.left, bar(Parts(value.share, quiet=quiet), sheet.right - sheet.left, plain=plain))
+    share = 1.0 if value.state is DownloadState.COMPLETE else value.share
+    sheet.line().spans(sheet.left, bar(Parts(share, quiet=quiet), sheet.right - sheet.left, plain=plain))
 
 
 def _labelled(sheet: Sheet, label: str, pieces: Pieces, right: Pieces = ()) -> Line:
@@ -185,7 +188,8 @@ def _state(sheet: Sheet, value: Download, *, dim: bool) -> None:
         _labelled(sheet, "rate", _rate(value, ink), _time_to_go(value, glance, ink))
         return
     if value.state is DownloadState.COMPLETE:
-        _labelled(sheet, "done", (("every file in its size; contents not compared", DIM),))
+        why = "every file in its size; contents not compared" if value.expected is not None else value.why
+        _labelled(sheet, "done", ((why, DIM),))
         return
     word, severity = word_of(value)
     said = (f"{glance.signs.of(severity)} {word}".strip(), DIM if dim else ink_of(severity))
@@ -375,7 +379,8 @@ def _line_words(value: Download, glance: Glance, *, dim: bool) -> _Said:
     strong = DIM if dim else BRIGHT
     left: Pieces = (*_count(value, strong), ("", DIM), *_bytes(value, strong))
     word, severity = word_of(value)
-    more: Pieces = ((f"+{len(value.warnings)}", Ink("look")),) if value.warnings else ()
+    loud = INFO if set(value.warning_kinds) <= _HARMLESS else LOOK
+    more: Pieces = ((f"+{len(value.warnings)}", loud._replace(bold=False)),) if value.warnings else ()
     if value.state is DownloadState.RUNNING:
         going = fmt.duration(value.eta) if value.eta is not None else fmt.NONE
         rate = fmt.NONE if value.rate is None else fmt.number(value.rate / 1e6, 1)

@@ -141,7 +141,7 @@ def _rhythm(sheet: Sheet, value: Watchdog, *, dim: bool) -> None:
         who += [("on", DIM), (value.host, TEXT)]
     if value.pid is not None:
         who += [("pid", DIM), (str(value.pid), TEXT)]
-        who += [] if value.may_signal else [("not its own", Ink("look"))]
+        who += [("not its own", Ink("look"))] if value.state is WatchdogState.REUSED_PID else []
     if value.instances > 1:
         who += [(f"{value.instances} instances", Ink("look"))]
     _labelled(sheet, "checks", (("every", DIM), (every, DIM if dim else TEXT), ("s", DIM)), tuple(who))

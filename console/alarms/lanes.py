@@ -94,7 +94,9 @@ def _goes_in_circles(container: Container, wall: float) -> bool:
 
 
 def _first_seconds(snapshot: Snapshot, lane: LaneView) -> bool:
-    """True while health was never answered yet: unknown because young, not because something is wrong."""
-    never = lane.health.taken_mono is None and not lane.health.error and lane.health.down_since is None
+    """True while health or steps were never seen yet: unknown because young, not because something is wrong."""
+    answers = lane.health.current(snapshot.now) is not None
+    never = lane.health.taken_mono is None or (answers and lane.last_decode is None)
+    reached = not lane.health.error and lane.health.down_since is None
     young = snapshot.now - lane.state_since < FIRST_SECONDS
-    return lane.verdict.state is LaneState.UNKNOWN and never and young
+    return lane.verdict.state is LaneState.UNKNOWN and never and reached and young

@@ -148,7 +148,8 @@ def _checkpoint(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
             yield Alarm(f"snapshot:{lane.name}:{host}", Severity.ACT, lane.name, text, "is it mounted?")
         broken = (*files.dangling, *files.outside) if files is not None else ()
         if broken:
-            text = f"{host}: {len(broken)} files of {fmt.revision(serving[host])} lead nowhere: {broken[0]}"
+            counted = "1 file leads nowhere" if len(broken) == 1 else f"{len(broken)} files lead nowhere"
+            text = f"{host}: {fmt.revision(serving[host])}: {counted}: {broken[0]}"
             yield Alarm(f"snapshot:{lane.name}:{host}", Severity.ACT, lane.name, text, "the next boot there fails")
 
 
@@ -238,6 +239,6 @@ def _front(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
             yield Alarm(f"front:{lane.name}", Severity.ACT, lane.name, text, "clients do not get through")
         return
     if answer.transport is not Transport.ANSWERED or (answer.status or 500) >= 500:
-        says = answer.status if answer.transport is Transport.ANSWERED else answer.transport
-        text = f"front {lane.lane.front} answers {says}, the engine is well"
+        says = f"answers {answer.status}" if answer.transport is Transport.ANSWERED else f"is {answer.transport}"
+        text = f"front {lane.lane.front} {says}, the engine is well"
         yield Alarm(f"front:{lane.name}", Severity.ACT, lane.name, text, "clients do not get through")

@@ -84,7 +84,7 @@ def _room(told: Told) -> Iterator[tuple[Kind, str]]:
     left = download.expected - download.done
     if left > free:
         few = (left - free) / GIB
-        yield "room", f"{left / GIB:.1f} GiB are to come, {free / GIB:.1f} GiB are free: {few:.1f} GiB too few"
+        yield "room", f"disk: {free / GIB:.1f} GiB free, {left / GIB:.1f} GiB to come, {few:.1f} too few"
 
 
 def _prune(told: Told) -> Iterator[tuple[Kind, str]]:

@@ -92,11 +92,18 @@ class RankFacts:
     """False where nothing says in which folder the snapshot lies."""
     in_container: bool = True
     """False where the engine runs on the host itself."""
+    holds: bool | None = False
+    """The site file says that it holds the checkpoint; None while nobody knows whether it does."""
 
     @property
     def holder(self) -> bool:
         """It holds the checkpoint, so that its mounts and its rows are its own."""
-        return self.rows is not None and self.rows.state is RowState.SHARDS
+        return bool(self.holds) or (self.rows is not None and self.rows.state is RowState.SHARDS)
+
+    @property
+    def may_hold(self) -> bool:
+        """What is its own as a holder cannot be told from what differs."""
+        return self.holder or self.holds is None
 
 
 T = TypeVar("T")
@@ -225,7 +232,7 @@ def _environment(found: _Comparison, pairs: Sequence[_Pair]) -> None:
 
 
 def _holders(rank: RankFacts, name: str) -> bool:
-    return rank.holder and name in HOLDER_VARIABLES
+    return rank.may_hold and name in HOLDER_VARIABLES
 
 
 HOLDER_VARIABLES = ("SPARK_ENGRAM_DIR", "SPARK_ENGRAM_ROWS")
@@ -234,7 +241,9 @@ HOLDER_VARIABLES = ("SPARK_ENGRAM_DIR", "SPARK_ENGRAM_ROWS")
 
 def _mounts(found: _Comparison, pairs: Sequence[_Pair]) -> None:
     """The holder mounts its own checkpoint and no row copy; the others are compared by where a mount leads."""
-    sets = [(rank, {mount.target: mount for mount in container.mounts}) for rank, container in pairs if not rank.holder]
+    sets = [
+        (rank, {mount.target: mount for mount in container.mounts}) for rank, container in pairs if not rank.may_hold
+    ]
     if len(sets) < 2:
         return
     for target in _names([{name: "" for name in own} for _, own in sets]):
@@ -309,7 +318,8 @@ def _snapshot_words(rank: RankFacts) -> str:
     seen = rank.snapshot
     if seen is None:
         return rank.snapshot_problem
-    words = f"{seen.revision[:7]}, {seen.resolvable} of {seen.entries} files"
+    of = f"{seen.revision[:7]}, " if seen.revision else ""
+    words = f"{of}{seen.resolvable} of {seen.entries} files"
     if seen.dangling:
         words += f", {len(seen.dangling)} lead nowhere ({seen.dangling[0]})"
     if seen.outside:
@@ -332,7 +342,13 @@ def _alike(folders: Sequence[tuple[str, SnapshotFiles]]) -> _Values:
 def _equal(one: SnapshotFiles, other: SnapshotFiles) -> bool:
     if one is other:
         return True
+    if not one.revision and not other.revision:  # beside the shards each rank keeps manifests and notes of its own
+        return _shards(one) == _shards(other)
     return (one.revision, one.resolvable, one.sizes) == (other.revision, other.resolvable, other.sizes)
+
+
+def _shards(seen: SnapshotFiles) -> dict[str, int]:
+    return {name: size for name, size in seen.sizes.items() if name.endswith(".safetensors")}
 
 
 _ROW_GOOD = (RowState.READY, RowState.SHARDS)

@@ -43,6 +43,10 @@ def judge(
     return _Judge(lights, stall_after, engine, wall, booting, boot_limit).verdict()
 
 
+def _probes(count: int) -> str:
+    return "1 health probe" if count == 1 else f"{count} health probes"
+
+
 class _Judge:
     def __init__(
         self,
@@ -235,16 +239,16 @@ class _Judge:
 
     def _timeout(self) -> LaneVerdict:
         if self._moves and (self.progress.prefill_only or self.http.misses < FEW):
-            return self._moving(f"; {self.http.misses} health probes late")
+            return self._moving(f"; {_probes(self.http.misses)} late")
         if self._moves:
-            return self._say(LaneState.DEGRADED, f"{self.http.misses} health probes timed out although tokens flow")
+            return self._say(LaneState.DEGRADED, f"{_probes(self.http.misses)} timed out although tokens flow")
         if self._frozen:
             return self._stalled("late")
         boots = self._boots("no answer in time")
         if boots is not None:
             return boots
         if self.http.misses < FEW:
-            return self._say(LaneState.DEGRADED, f"{self.http.misses} health probes timed out")
+            return self._say(LaneState.DEGRADED, f"{_probes(self.http.misses)} timed out")
         if not self.http.connected:
             return self._say(LaneState.DOWN, "no connection to the port in time")
         if self.scrape.verdict is ScrapeVerdict.OK:

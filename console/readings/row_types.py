@@ -99,9 +99,14 @@ class RowCopy:
 
     def read_by(self, sources: Iterable[str]) -> bool:
         """Whether its folder is among the bind sources of a container; one below `~` is compared by its end."""
-        path = self.path.rstrip("/")
-        below = path.removeprefix("~") if path.startswith("~/") else ""
-        return any(source.rstrip("/") == path or (below and source.rstrip("/").endswith(below)) for source in sources)
+        return is_bound(self.path, sources)
+
+
+def is_bound(folder: str, sources: Iterable[str]) -> bool:
+    """Whether a folder is among the bind sources of a container; one below `~` is compared by its end."""
+    path = folder.rstrip("/")
+    below = path.removeprefix("~") if path.startswith("~/") else ""
+    return any(source.rstrip("/") == path or (below and source.rstrip("/").endswith(below)) for source in sources)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,8 @@ def by_site(snapshot: Snapshot, lane: LaneView) -> WayBack:
     up = [rank.container for rank in lane.ranks if rank.container is not None and rank.container.up]
     target = _target(lane, up)
     if not target.revision:
+        if not _not_looked(snapshot, lane) and _plain(lane):
+            return WayBack(None, "", "site", (), (), None, why="no other folder is known: this one holds one revision")
         unread = _not_looked(snapshot, lane)
         ages = [age for _, reading in lane.repos if (age := reading.age(snapshot.now)) is not None]
         word = Word.UNKNOWN if unread else Word.FAIL
@@ -126,10 +128,21 @@ def _there(lane: LaneView) -> dict[str, SnapshotFiles]:
     found: dict[str, SnapshotFiles] = {}
     for _, reading in lane.repos:
         for files in reading.value.snapshots if reading.value is not None else ():
+            if not files.revision:  # a plain folder: which revision it holds is not to be seen
+                continue
             best = found.get(files.revision)
             if best is None or files.resolvable > best.resolvable:
                 found[files.revision] = files
     return found
+
+
+def _plain(lane: LaneView) -> bool:
+    """Whether the checkpoint is one plain folder of files; another revision then lies in a folder that nobody named."""
+    return any(
+        not files.revision
+        for _, reading in lane.repos
+        for files in (reading.value.snapshots if reading.value is not None else ())
+    )
 
 
 def _previous(lane: LaneView) -> str:
@@ -214,7 +227,8 @@ def _old_snapshot(snapshot: Snapshot, lane: LaneView, revision: str) -> Item:
 def _unread(reading: Reading[HubRepo]) -> str:
     """Why a rank's view says nothing of a revision."""
     problem = reading.value.problem if reading.value is not None else ""
-    return reading.error or problem or ("its files cannot be counted" if reading.value is not None else "not read")
+    unknown = "its files cannot be counted" if reading.value is not None else "not read"
+    return fmt.no_answer(reading.error) or problem or unknown
 
 
 def _fault(repo: HubRepo | None, revision: str) -> str | None:
@@ -227,7 +241,8 @@ def _fault(repo: HubRepo | None, revision: str) -> str | None:
     if files is None:
         return "not there"
     if files.dangling or files.outside:
-        return f"{len(files.dangling) + len(files.outside)} files lead nowhere"
+        nowhere = len(files.dangling) + len(files.outside)
+        return "1 file leads nowhere" if nowhere == 1 else f"{nowhere} files lead nowhere"
     if files.complete is False:
         return f"{files.shards_done} of {files.shards_total} shards"
     return "" if files.complete else None

@@ -483,7 +483,7 @@ def test_a_cap_in_force_does_not_warn() -> None:
 def test_too_little_room_warns() -> None:
     rows = [*CONFIG, *FIRST]
     found = read([DownloadSample(0, repo(rows, free=50 * GIB))])
-    assert "60.0 GiB are to come, 50.0 GiB are free: 10.0 GiB too few" in found.warnings
+    assert "disk: 50.0 GiB free, 60.0 GiB to come, 10.0 too few" in found.warnings
     enough = read([DownloadSample(0, repo(rows, free=60 * GIB))])
     assert [text for text in enough.warnings if "too few" in text] == []
 

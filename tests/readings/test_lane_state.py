@@ -178,7 +178,7 @@ LOADS = b'{"error":{"code":503,"message":"Loading model","type":"unavailable_err
         (state(http=light(HttpVerdict.TIMEOUT, 3)), LaneState.DEGRADED, "although tokens flow"),
         (state(http=light(HttpVerdict.TIMEOUT, 9), progress=PREFILL), LaneState.BUSY, "prefill"),
         (state(http=light(HttpVerdict.TIMEOUT), progress=FROZEN), LaneState.STALLED, "41 s"),
-        (state(http=light(HttpVerdict.TIMEOUT), progress=REST), LaneState.DEGRADED, "1 health probes timed out"),
+        (state(http=light(HttpVerdict.TIMEOUT), progress=REST), LaneState.DEGRADED, "1 health probe timed out"),
         (state(http=light(HttpVerdict.TIMEOUT, 3), progress=ProgressLight()), LaneState.STALLED, "metrics answer"),
         (
             state(http=light(HttpVerdict.TIMEOUT, 3), scrape=UNSEEN, progress=ProgressLight()),
@@ -344,7 +344,7 @@ def test_captured_kills_end_down(name: str, code: int, words: list[str]) -> None
 
 def test_one_late_probe_of_a_dying_server_is_not_yet_down() -> None:
     verdict = until(captured("vllm_apiserver1_sigkill.jsonl"), 5.2)
-    assert (verdict.state, verdict.why) == (LaneState.DEGRADED, "1 health probes timed out")
+    assert (verdict.state, verdict.why) == (LaneState.DEGRADED, "1 health probe timed out")
 
 
 # The eight faults, on an endpoint whose truth is known

@@ -260,7 +260,9 @@ def test_worst_lane_of_two(worse: LaneState) -> None:
     states = (LaneState.SERVING, worse)
     lanes = tuple(replace(lane, verdict=LaneVerdict(state, "")) for lane, state in zip(base.lanes, states, strict=True))
     snapshot = replace(base, lanes=lanes)
-    assert worst_lane(snapshot) == ("dsv41" if worse is LaneState.SERVING else "other")
+    assert worst_lane(snapshot) == "other"  # where both serve, the one with an orange lamp
+    same = replace(snapshot, lanes=(lanes[0], replace(lanes[0], name="other")))
+    assert worst_lane(same) == "dsv41"
     assert settled(snapshot) is (worse is not LaneState.UNKNOWN)
 
 
