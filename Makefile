@@ -11,7 +11,7 @@ NEEDS_311 := import sys; sys.exit("laneswap needs Python 3.11 or newer, this is 
 FLEET := cd tests/fleet && PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m bed
 
 .DEFAULT_GOAL := help
-.PHONY: help rehearse test bed soak bench picture lint types contracts pins clean clean-bed
+.PHONY: help rehearse test bed soak bench picture look lint types contracts pins clean clean-bed
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | awk -F '\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
@@ -37,6 +37,9 @@ bench: $(VENV)/.dev ## measures the budgets and prints one table
 
 picture: $(VENV)/.dev ## draws the picture of the README from the real console
 	@$(PY) bench/picture.py $(ARGS)
+
+look: $(VENV)/.dev ## draws every scenario at three sizes in every theme into look/ (half an hour; ARGS="--scenario spark4")
+	@$(PY) bench/look.py $(ARGS)
 
 lint: $(VENV)/.dev ## ruff: rules and format
 	@$(PY) -m ruff check .
