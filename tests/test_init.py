@@ -15,9 +15,10 @@ from console.cli import run
 from console.fleet.inventory import Fleet, FleetError, load, parse
 from console.fleet.recipe import apply_recipes
 from console.headless import EXIT_GOOD, EXIT_USAGE
+from console.setup import init as setup
 from console.setup.init import from_site, from_words, save
 from console.setup.newfleet import write_fleet
-from console.setup.origin import recognise
+from console.setup.origin import ADDRESSES, recognise
 
 DATA = Path(__file__).parent / "data" / "fleet"
 
@@ -131,6 +132,30 @@ def test_no_file_makes_a_fleet_file_that_cannot_be_read(data: bytes) -> None:
         assert parse(write_fleet(found, "f", "main", "x")).hosts
 
 
+@pytest.mark.parametrize(
+    ("sample", "notes"),
+    [
+        ("env.tp4.sample", ()),
+        ("cluster.example.json", (ADDRESSES,)),
+        ("fleet.env.sample", (ADDRESSES,)),
+    ],
+)
+def test_nothing_is_said_of_a_head_that_is_reached_under_another_name(
+    sample: str, notes: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = "/srv/launch/" + sample.replace(".sample", "").replace("env.tp4", ".env.tp4").replace(".example", "")
+    monkeypatch.setattr(setup, "_read", lambda source: ((DATA / sample).read_bytes(), path, "spark-0"))
+    made_of = from_site(f"spark-0:{path}", "fleet", "main")
+    assert parse(made_of.text).hosts["spark-0"].ssh == "spark-0"
+    assert made_of.open == notes
+
+
+def test_an_error_names_the_host_that_the_file_lies_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(setup, "_read", lambda source: (b"echo no\n", "~/launch/watchdog.sh", "spark-0"))
+    with pytest.raises(FleetError, match=r"^spark-0:~/launch/watchdog\.sh: not recognised"):
+        from_site("spark-0:~/launch/watchdog.sh", "fleet", "main")
+
+
 # --- the command -----------------------------------------------------------------------------------------------------
 
 
@@ -149,7 +174,7 @@ def test_the_command_writes_a_file_that_loads_and_says_where_everything_came_fro
     out = capsys.readouterr().out
     assert "  recipe: sglang-fleet-env, from its keys NODES and SNAP (lines 2, 9)" in out
     assert "? vars.root: ~/sglang is taken to be the same on the head as here" in out
-    assert out.endswith("wrote fleet.toml; next: laneswap status\n")
+    assert out.endswith("wrote fleet.toml; next: laneswap doctor\n")
     fleet = load(Path("fleet.toml"))
     assert (fleet.name, fleet.lanes["dsv41"].vars) == ("spark4", {"root": "~/sglang"})
     assert run(["config", "check"]) == EXIT_GOOD

@@ -58,5 +58,5 @@ def init(
     for row in made.open:
         print(f"? {row}")
     where = "" if output == Path("fleet.toml") else f" -f {output}"
-    print(line(f"wrote {output}; next: laneswap status{where}"))
+    print(line(f"wrote {output}; next: laneswap doctor{where}"))
     return EXIT_GOOD

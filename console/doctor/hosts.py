@@ -224,7 +224,7 @@ def _sudo(about: Subject, setup: HostSetup) -> Check:
         return about.unknown("sudo", "it did not answer")
     if setup.sudo:
         return about.ok("sudo", "works without a password")
-    return about.ok("sudo", "not without a password; reading needs none, system units will be asked for by hand")
+    return about.ok("sudo", "not there, or not without a password; reading needs none")
 
 
 def _home(about: Subject, setup: HostSetup) -> Check:

@@ -13,7 +13,7 @@ from console.fleet.inventory import FleetError, Host, Rates
 from console.fleet.sitefile import MOST_BYTES
 from console.sanitize import line
 from console.setup.newfleet import plain_found, write_fleet
-from console.setup.origin import Found, FoundHost, beside, recognise
+from console.setup.origin import ADDRESSES, Found, FoundHost, beside, is_address, recognise
 
 READ_LIMIT_S = 40.0
 """Seconds for connection, login and reading."""
@@ -41,7 +41,7 @@ class Made:
 def from_site(source: str, name: str, lane: str, root: str = "", folder: Path | None = None) -> Made:
     """The fleet file of a site file, FILE or HOST:PATH. Raises FleetError where it cannot be read or is none."""
     data, path, host = _read(source)
-    found = recognise(data, path)
+    found = _recognised(data, path, source)
     if host:
         _reached_as(found, host)
     elif found.root and not root and found.root == path[: len(found.root)]:
@@ -65,6 +65,13 @@ def from_words(
     return _made(found, name, lane, "", folder)
 
 
+def _recognised(data: bytes, path: str, source: str) -> Found:
+    try:
+        return recognise(data, path)
+    except FleetError as error:
+        raise FleetError(source, list(error.problems)) from None
+
+
 def _made(found: Found, name: str, lane: str, source: str, folder: Path | None) -> Made:
     text = write_fleet(found, name, lane, line(source, 200), folder)
     return Made(text, tuple(line(row, 400) for row in found.taken), tuple(line(row, 400) for row in found.open))
@@ -75,6 +82,9 @@ def _reached_as(found: Found, host: str) -> None:
     name = host.rpartition("@")[2]
     first = found.hosts[0]
     free = all(name != other.name for other in found.hosts[1:])
+    found.open = [row for row in found.open if not row.startswith(f"hosts.{first.name}.ssh:")]
+    if not any(is_address(other.ssh) for other in (FoundHost(name, host), *found.hosts[1:])):
+        found.open = [row for row in found.open if row != ADDRESSES]
     fits = free and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", name)
     found.hosts[0] = FoundHost(name if fits else first.name, host)
     found.taken.append(f"head: reached as {host}, since the file was read from there; the file has {first.ssh}")

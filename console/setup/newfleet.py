@@ -42,9 +42,9 @@ def _key(name: str) -> str:
 
 def _head(name: str, source: str) -> Iterator[str]:
     if source:
-        yield f"# Made by `laneswap init` from {source}. Every key: docs/fleet.md"
+        yield f"# Made by `laneswap init` from {source}. Every key: `laneswap config print`, docs/fleet.md"
     else:
-        yield "# Made by `laneswap init`. Every key: docs/fleet.md"
+        yield "# Made by `laneswap init`. Every key: `laneswap config print`, docs/fleet.md"
     yield f"name = {_quoted(name)}"
     yield '# operator = "..."           # who is on duty; else LANESWAP_OPERATOR, else the login name'
     yield ""

@@ -21,6 +21,11 @@ from console.sanitize import line
 _HEAD_KEYS = ("HEAD_IP", "HEAD_HOST")
 _WORKER_KEYS = ("WORKER_HOSTS", "WORKER_IPS", "WORKER_IP", "WORKER_SSH")
 _PORT_KEYS = ("API_PORT", "PORT")
+ADDRESSES = (
+    "hosts: these addresses are those that the nodes use among themselves; where they cannot be reached from here, "
+    "write names of your ssh config"
+)
+"""What is said of hosts that a file names by address alone."""
 _EVERYWHERE = ("", "0.0.0.0", "::", "localhost")  # noqa: S104 (what a file says, not what is listened on)
 """Addresses under which the head reaches itself on loopback."""
 ENGINES = ("sglang", "vllm")
@@ -241,21 +246,19 @@ def _hosts(found: Found, hosts: Sequence[str], users: Sequence[str], where: str)
     if len(users) not in (0, len(hosts)):
         found.open.append(f"hosts: {len(hosts)} hosts, but {len(users)} users")
     found.taken.append(f"hosts: {len(found.hosts)} in rank order, from {where}")
-    if any(_is_address(host.ssh) for host in found.hosts):
-        found.open.append(
-            "hosts: these addresses are those that the nodes use among themselves; where they cannot be reached from "
-            "here, write names of your ssh config"
-        )
+    if any(is_address(host.ssh) for host in found.hosts):
+        found.open.append(ADDRESSES)
 
 
 def _host_name(host: str, number: int, taken: Sequence[str]) -> str:
     """The host's own name where it has one, else `node-0`, `node-1`..."""
     bare = host.rpartition("@")[2]
-    fits = re.match(NAME_PATTERN, bare) and not _is_address(bare) and bare not in taken
+    fits = re.match(NAME_PATTERN, bare) and not is_address(bare) and bare not in taken
     return bare if fits else f"node-{number}"
 
 
-def _is_address(target: str) -> bool:
+def is_address(target: str) -> bool:
+    """Whether a target of ssh is an IP address, with or without a user."""
     bare = target.rpartition("@")[2]
     return bool(re.fullmatch(r"[0-9.]+|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*", bare))
 
