@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from posixpath import dirname
 from typing import Any
@@ -36,6 +36,8 @@ from console.readings.watchdog import Watchdog
 
 DOWNLOAD_SAMPLES = 150
 """Samples of the repository kept for rate and stall: over ten minutes."""
+SERVING_SAMPLES = 3
+"""Looks at the repository after which a download is told also where no container could be read."""
 ROW_SAMPLES = 30
 JUDGE_EVERY_S = 5.0
 """Seconds between two judgements of a download or a watchdog of which nothing new was read: only times passed."""
@@ -126,7 +128,7 @@ class LaneSurvey:
         rows = self._read_rows(now, "rows", self._rows_of(serving, containers))
         coming = self._read_rows(now, "next", self._places.next_revision)
         former = self._read_rows(now, "previous", self._places.previous_revision)
-        download = self._read_download(now, serving)
+        download = self._read_download(now, serving, containers.keys())
         self._pace(moves(download, rows, coming))
         return Surveyed(
             site=site,
@@ -192,10 +194,23 @@ class LaneSurvey:
             return Reading(f"{host}:repository", 1.0)
         return meaning(reading, self._repos.of((host, what), reading))
 
-    def _read_download(self, now: float, serving: Mapping[str, str]) -> Reading[Download] | None:
+    def _not_yet(self, will_be: bool) -> Reading[Any] | None:
+        """A reading that is still to come, where the site file will say of what; None where nothing will."""
+        site = self._looked(self._places.head, "site") if self._places.site_file else None
+        if not will_be or site is None or self._site is not None:
+            return None
+        return oldest(f"{self._places.head}:{self._places.site_file}", [site], None)
+
+    def _knows_serving(self, serving: Mapping[str, str], known: Collection[str]) -> bool:
+        """Whether it is known which revision serves, or cannot be: before that a kept one looks like a new one."""
+        return bool(serving or known) or self._lane.runs_in == "host" or len(self._samples) > SERVING_SAMPLES
+
+    def _read_download(
+        self, now: float, serving: Mapping[str, str], known: Collection[str]
+    ) -> Reading[Download] | None:
         place = self._places.download
         if place is None:
-            return None
+            return self._not_yet(self._recipe.checkpoint is not None)
         own = self._looked(place.host, "download.repo") is not None
         repo = self._repo(place.host, "download.repo" if own else "repo")
         units_read = self._looked(place.host, "download.units")
@@ -205,7 +220,7 @@ class LaneSurvey:
             network = self._answers.of("download.net", self._looked(place.host, "download.net"))
             received = parse_received(network.body) if network is not None else None
             self._sample(repo.taken_mono, repo.value, processes, units, received, place.host)
-        if not self._samples:
+        if not self._samples or not self._knows_serving(serving, known):
             return oldest(f"{place.host}:{place.repo}", [repo], None)
         expected, upstream = (None, "") if self._hub is None else (self._hub.expected, self._hub.upstream)
         served = tuple(dict.fromkeys(serving.values()))
@@ -215,7 +230,7 @@ class LaneSurvey:
             lambda: read_download(
                 tuple(self._samples),
                 host=place.host,
-                revision=place.revision,
+                revision=place.revision or (expected.revision if expected is not None and place.manifest else ""),
                 expected=expected,
                 serving=served,
                 unit=place.unit,
@@ -225,7 +240,7 @@ class LaneSurvey:
             ),
         )
         if self._hub is not None and value.revision:
-            self._hub.want(value.revision)
+            self._hub.want(value.revision)  # a later download is another revision: its list is asked for then
         return oldest(f"{place.host}:{place.repo}", [repo, units_read], value)
 
     def _sample(
@@ -261,7 +276,7 @@ class LaneSurvey:
     def _read_rows(self, now: float, what: str, revision: str) -> Reading[RowCopies] | None:
         ranks = self._places.ranks
         if not any(_folder(rank, what) for rank in ranks):
-            return None
+            return self._not_yet(self._recipe.rows is not None and what == "rows")
         parts: list[Reading[str] | None] = []
         copies = []
         for rank in ranks:

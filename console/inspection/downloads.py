@@ -30,10 +30,11 @@ def download(arguments: Sequence[Argument]) -> dict[str, Any]:
     samples = _samples(listings, units, None if table is None else processes_of(table))
     environment = one(arguments, "env")
     named = None if environment is None else parse_environment(environment.text())
+    expected = expected_of(one(arguments, "expected") or one(arguments, "expected_bytes"))
     found = read_download(
         samples,
-        revision=words(arguments, "pin"),
-        expected=expected_of(one(arguments, "expected") or one(arguments, "expected_bytes")),
+        revision=words(arguments, "pin") or (expected.revision if expected is not None else ""),
+        expected=expected,
         serving=words(arguments, "serving"),
         unit=unit,
         upstream=upstream_of(one(arguments, "upstream")),

@@ -23,6 +23,7 @@ from console.readings.expected import parse_expected as parse_expected
 from console.readings.expected import parse_main as parse_main
 from console.readings.hubcache import HubRepo, Partial
 from console.readings.processes import unseen
+from console.readings.revision import commit_in
 from console.readings.units import Unit, UnitMemory, Units
 
 RUNNING_S = 20.0
@@ -48,16 +49,20 @@ def read_download(
 ) -> Download:
     """One download out of its readings, oldest first. `now` is monotonic, the newest reading's time if left out.
 
-    Without `revision` it is the expected list's, else the newest snapshot that is not in `serving`. `unit` is the
-    downloader's, `upstream` where the main branch stands, `environment` the downloader's own, `model` its `org/name`
-    where the folder's name does not say it. Never raises; without a sample the state is UNKNOWN.
+    Without `revision` it is what a downloader names, else the newest snapshot that is not in `serving`, else the
+    expected list's; a list of another revision counts for nothing. `unit` is the downloader's, `upstream` where the
+    main branch stands, `environment` the downloader's own, `model` its `org/name` where the folder's name does not say
+    it. Never raises; without a sample the state is UNKNOWN.
     """
     if not samples:
         return Download(DownloadState.UNKNOWN, "not read yet", revision, host, "", None, None, None, None)
     served = tuple(item for item in ((serving,) if isinstance(serving, str) else serving) if item)
     repo = samples[-1].repo
-    revision = revision or (expected.revision if expected else "") or fetched(repo, served)
     model = model or model_of(repo.root)
+    revision = revision or _named(samples[-1], model, served) or fetched(repo, served)
+    revision = revision or (expected.revision if expected else "")
+    if expected is not None and expected.revision and expected.revision != revision:
+        expected = None
     files = look_for(repo, revision, expected)
     facts = _facts(samples, files, revision, expected, unit, model, samples[-1].at if now is None else now)
     state, why = _state(facts)
@@ -67,6 +72,12 @@ def read_download(
     found = warnings(told)
     kinds = tuple(kind for kind, _ in found)
     return replace(answer, warnings=tuple(text for _, text in found), warning_kinds=kinds, notes=notes(told))
+
+
+def _named(sample: DownloadSample, model: str, served: Sequence[str]) -> str:
+    """The one revision that running downloaders name; '' where they name none, several or one that serves."""
+    found = {item.revision for item in _downloaders(sample, model) or () if commit_in(item.revision)}
+    return found.pop() if len(found) == 1 and not any(item in served for item in found) else ""
 
 
 def model_of(folder: str) -> str:

@@ -44,15 +44,24 @@ def wanted(repo: HubRepo, revision: str) -> SnapshotFiles | None:
 
 
 def fetched(repo: HubRepo, serving: Sequence[str]) -> str:
-    """The revision that is being fetched, where nobody says: the newest snapshot that does not serve; '' if none."""
-    found = [
-        item for item in repo.snapshots if not any(served and item.revision.startswith(served) for served in serving)
-    ]
+    """The revision that is being fetched, where nobody says: the newest snapshot that does not serve; '' if none.
+
+    Beside one that serves only what is unfinished or came later counts: an older whole one is kept for the way back.
+    """
+    served = [item for item in repo.snapshots if _serves(item, serving)]
+    found = [item for item in repo.snapshots if not _serves(item, serving)]
+    times = [item.newest for item in served if item.newest is not None]
+    if times:
+        found = [item for item in found if item.complete is not True or (item.newest or 0.0) > max(times)]
     if len(found) < 2:
         return found[0].revision if found else ""
     if any(item.newest is None for item in found):
         return ""
     return max(found, key=lambda item: item.newest or 0.0).revision
+
+
+def _serves(item: SnapshotFiles, serving: Sequence[str]) -> bool:
+    return any(served and item.revision.startswith(served) for served in serving)
 
 
 def name_of(digest: str) -> str:

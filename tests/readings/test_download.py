@@ -188,7 +188,8 @@ def test_which_revision_is_fetched_where_nobody_says() -> None:
     sample = [DownloadSample(0, repo(rows))]
     assert read_download(sample, serving=OLD).revision == NEW
     assert read_download(sample, serving=(OLD, NEW)).revision == "e" * 40
-    assert read_download(sample, expected=replace(FILES, revision=OLD)).revision == OLD
+    assert read_download(sample, revision=OLD, expected=replace(FILES, revision=OLD)).revision == OLD
+    assert read_download(sample, expected=replace(FILES, revision=OLD)).expected is None, "a list of another revision"
     assert read_download(sample, revision=NEW[:8]).revision == NEW[:8]
     assert read_download([DownloadSample(0, repo([CONFIG[0]]))]).revision == ""
 
@@ -547,3 +548,28 @@ def test_what_a_cut_listing_does_not_show_is_not_said_to_be_missing() -> None:
         found = read([DownloadSample(0, cut, ()), DownloadSample(5, cut, ())], expected=expected)
         assert (found.state, found.why) == (S.UNKNOWN, "the listing was cut after 6000 entries")
     assert read([DownloadSample(0, replace(cut, problem=""), ())]).state is S.INCOMPLETE
+
+
+def test_a_kept_whole_revision_that_is_older_than_the_serving_one_is_no_download() -> None:
+    rows = [*shard(OLD, 1, 1, 10, 50), *shard(NEW, 1, 1, 10, 51), CONFIG[0]]
+    aged = [row.replace("\t0.000\t", "\t900.000\t") if NEW in row else row for row in rows]
+    sample = [DownloadSample(0, repo(aged))]
+    assert read_download(sample, serving=NEW).revision == ""
+    assert read_download(sample, serving=NEW).state is S.NONE
+    assert read_download(sample, serving=OLD).revision == NEW, "a newer one that does not serve yet is the next"
+
+
+def test_a_list_of_the_kept_revision_does_not_hide_a_download_that_starts_later() -> None:
+    coming = "c" * 40
+    rows = [*shard(OLD, 1, 1, 10, 50), *shard(NEW, 1, 1, 10, 51), *shard(coming, 1, 2, 10, 52), CONFIG[0]]
+    aged = [row.replace("\t0.000\t", "\t950.000\t") if coming in row else row for row in rows]
+    kept = Expected((("model-00001-of-00001.safetensors", 10, "x"),), "hub", revision=OLD)
+    found = read_download([DownloadSample(0, repo(aged))], expected=kept, serving=NEW)
+    assert (found.revision, found.expected) == (coming, None)
+
+
+def test_the_revision_that_a_running_downloader_names_is_what_is_fetched() -> None:
+    coming = "d" * 40
+    process = replace(HF, command=f"python3 hf download deepseek-ai/DeepSeek-V4.1-Flash --revision {coming}")
+    sample = DownloadSample(0, repo([*shard(OLD, 1, 1, 10, 50)]), processes=[process])
+    assert read_download([sample], serving=OLD, model="deepseek-ai/DeepSeek-V4.1-Flash").revision == coming
