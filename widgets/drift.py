@@ -131,8 +131,10 @@ def _equal(sheet: Sheet, drift: Drift, *, room: int) -> None:
     if not drift.compared:
         sheet.say("Nothing could be compared yet.")
         return
+    if not drift.equal:
+        return
     head = "equal" if drift.differences else "no difference in"
-    parts = wrap(f"{head}: {', '.join(drift.compared)}", sheet.right - sheet.left)
+    parts = wrap(f"{head}: {', '.join(drift.equal)}", sheet.right - sheet.left)
     for number, part in enumerate(parts[:room]):
         text = part if number < room - 1 or len(parts) <= room else " ".join(parts[number:])
         sheet.line().put(sheet.left, text, DIM, to=sheet.right)

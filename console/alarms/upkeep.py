@@ -28,7 +28,7 @@ def upkeep_alarms(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
     yield from _rows(snapshot, lane)
     yield from _checkpoint(snapshot, lane)
     yield from _download(snapshot, lane)
-    yield from _drift(lane)
+    yield from _drift(snapshot, lane)
     yield from _front(snapshot, lane)
 
 
@@ -213,13 +213,16 @@ def _may_be_pruned(snapshot: Snapshot, lane: LaneView, found: Download) -> bool:
 _SEVERITY = {"act": Severity.ACT, "look": Severity.LOOK}
 
 
-def _drift(lane: LaneView) -> Iterator[Alarm]:
+def _drift(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
+    copies = None if lane.rows is None else lane.rows.current(snapshot.now)
+    told = copies is not None and any(_row_severity(copy) is not None for copy in copies.copies)
     for difference in lane.drift.differences if lane.drift is not None else ():
         severity = _SEVERITY.get(difference.severity)
-        if severity is None:
+        if severity is None or (told and difference.what == "row copy"):  # each bad copy has an alarm of its own
             continue
         values = dict(difference.values)
         odd = ", ".join(f"{host} {values.get(host, '?')}" for host in difference.odd[:2])
+        odd += f" and {len(difference.odd) - 2} more" if len(difference.odd) > 2 else ""
         text = f"ranks differ in {difference.what}: {odd}"
         yield Alarm(f"rank:{lane.name}:{difference.what}", severity, lane.name, text, difference.why)
 

@@ -65,6 +65,21 @@ class Drift:
     unread: tuple[tuple[str, str], ...] = ()
     """(host, what could not be read)."""
 
+    @property
+    def equal(self) -> tuple[str, ...]:
+        """What was compared and does not differ."""
+        odd = {_GROUPS.get(item.what.partition(" ")[0], item.what) for item in self.differences}
+        return tuple(what for what in self.compared if what not in odd)
+
+
+_GROUPS = {
+    "argument": "arguments and mounts",
+    "mount": "arguments and mounts",
+    "environment": "environment",
+    "image": "container",
+}
+"""First word of a difference: under which name its kind was compared."""
+
 
 @dataclass(frozen=True, slots=True)
 class RankFacts:

@@ -364,3 +364,19 @@ def test_any_ranks_are_compared(made: list[tuple[Any, ...]]) -> None:
         assert item.odd and item.why and item.severity in ("act", "look", "info")
         assert set(item.odd) <= {host for host, _ in item.values}
         assert item.what.startswith(("argument", "clock", "GPU")) or len({value for _, value in item.values}) > 1
+
+
+def test_what_differs_is_not_among_what_is_equal() -> None:
+    kernels = compare_ranks(
+        [RankFacts("a", kernel="6.17"), RankFacts("b", kernel="6.17"), RankFacts("c", kernel="6.14")]
+    )
+    assert [item.what for item in kernels.differences] == ["kernel"]
+    assert kernels.compared == ("kernel",) and kernels.equal == ()
+    many = Drift(
+        tuple(
+            Difference(what, (), (), "look", "")
+            for what in ("image id", "argument --context-length", "environment NCCL_IB_HCA", "row copy")
+        ),
+        ("container", "arguments and mounts", "environment", "driver", "row copy"),
+    )
+    assert many.equal == ("driver",)
