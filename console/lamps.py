@@ -144,9 +144,7 @@ def revision(snapshot: Snapshot, lane: LaneView) -> Lamp:
         return folder
     note = f"{len(known)} of {len(lane.ranks)} ranks" if len(lane.ranks) > 1 else ""
     if not distinct:
-        why = (
-            "no container read yet" if not any(rank.container for rank in lane.ranks) else "not in mounts or arguments"
-        )
+        why = _why_no_revision(lane)
         return Lamp("REVISION", "UNKNOWN", why, note, Severity.LOOK)
     if len(distinct) > 1:
         return Lamp("REVISION", "MIXED", " ".join(fmt.revision(item) for item in distinct), note, Severity.ACT)
@@ -162,6 +160,13 @@ def revision(snapshot: Snapshot, lane: LaneView) -> Lamp:
         return Lamp("REVISION", word, site, note, Severity.LOOK)
     source = known[0].container.revision_source.split(" ", 1)[0] if known[0].container else ""
     return Lamp("REVISION", word, rest, note or f"read from {source}", Severity.NORMAL)
+
+
+def _why_no_revision(lane: LaneView) -> str:
+    if any(rank.container for rank in lane.ranks):
+        return "not in mounts or arguments"
+    unread = lane.lights.process.unknown
+    return unread[0] if unread and not lane.lights.process.unasked else "no container read yet"
 
 
 def _in_folder(snapshot: Snapshot, lane: LaneView) -> Lamp | None:

@@ -327,7 +327,8 @@ def test_what_ranks_must_share() -> None:
         ("rank:dsv41:driver", LOOK, "dsv41", "ranks differ in driver: n4 580.82",
          "kernels are built for another driver: it may pace the others"),
         ("rank:dsv41:environment NCCL_IB_HCA", LOOK, "dsv41",
-         "ranks differ in environment NCCL_IB_HCA: n1 mlx5_0, n2 mlx5_0 and 2 more", "collectives hang at the first step"),
+         "ranks differ in environment NCCL_IB_HCA: n1 mlx5_0, n2 mlx5_0 and 2 more",
+         "collectives hang at the first step"),
     ]  # fmt: skip
     unread = Difference("driver", (("n1", "580"),), ("n2",), "look", "why")
     assert found(drift=Drift((unread,)))[0][3] == "ranks differ in driver: n2 ?"

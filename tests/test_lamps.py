@@ -243,3 +243,14 @@ def test_times_of_containers_are_by_the_clock_of_their_host() -> None:
     assert lamps(snapshot, replace(lane, lights=lights))[0].note == "up 4m10s"
     booting = replace(lane, lights=lights, verdict=LaneVerdict(LaneState.BOOTING, "loading"))
     assert lamps(snapshot, booting)[0].word.startswith("BOOT 4m10s")
+
+
+def test_containers_that_cannot_be_read_say_so_in_the_place_of_a_revision() -> None:
+    snapshot = pictures.spark4()
+    lane = snapshot.lanes[0]
+    none = tuple(replace(rank, revision="", container=None, word="unknown") for rank in lane.ranks)
+    process = ProcessLight(expected=4, unknown=("n1: permission denied for /var/run/docker.sock",))
+    blind = replace(lane, ranks=none, lights=replace(lane.lights, process=process))
+    assert lamps(snapshot, blind)[1].rest == "n1: permission denied for /var/run/docker.sock"
+    asked = replace(blind, lights=replace(blind.lights, process=replace(process, unasked=True)))
+    assert lamps(snapshot, asked)[1].rest == "no container read yet"
