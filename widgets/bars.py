@@ -253,7 +253,9 @@ def _what_fits(lamp: Lamp, room: int, *, note: bool) -> tuple[str, str]:
     if size <= room:
         return lamp.rest, ""
     if lamp.severity in (Severity.LOOK, Severity.ACT):
-        return lamp.rest.partition(": ")[2] or lamp.rest, ""
+        what, _, why = lamp.rest.partition(": ")
+        odd = lamp.rest.rpartition(", ")[2] if lamp.word.startswith("BACK") else ""
+        return odd or (why if why and "(" not in what else lamp.rest), ""
     if said and 1 + measure(said) <= room:
         return "", said
     if lamp.rest.startswith("("):  # half of what is in brackets says nothing

@@ -93,9 +93,10 @@ def _without_stamp(text: str, stamp: str, width: int) -> str:
         parts = "" if ":" in stamp else long[3], long[1], "" if long[2] == "INFO" else long[2], text[long.end() :]
         return " ".join(part for part in parts if part)
     found = _OWN_STAMP.match(text)
-    if found is None or found[1] != stamp:
+    if found is None or (":" in stamp and found[1] != stamp):
         return text
-    return f"{found[2]} {text[found.end() :]}".lstrip()
+    parts = "" if ":" in stamp else found[1], found[2], text[found.end() :]
+    return " ".join(part for part in parts if part)
 
 
 def _line(sheet: Sheet, line: LogLine, glance: Glance) -> None:

@@ -49,7 +49,11 @@ class Screenful:
     @property
     def spans(self) -> list[Span]:
         """Everything that is drawn, with its inks."""
-        return [span for rows in self.blocks.values() for row in rows for span in row]
+        return self.spans_of("")
+
+    def spans_of(self, left_out: str) -> list[Span]:
+        """The same without one block."""
+        return [span for name, rows in self.blocks.items() if name != left_out for row in rows for span in row]
 
 
 def _faulty(where: str, error: Exception) -> object:
