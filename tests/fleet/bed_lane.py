@@ -21,6 +21,8 @@ MOUNTED = "/mnt/dsv41"
 """Where the others see it."""
 ROWS = "dsv41-engram-local"
 CONTAINER = "sgldsv41"
+PORT = 8310
+"""Of its endpoint, where nothing listens: the usual one belongs to the engine of other tests."""
 IMAGE = "laneswap/small:bed"
 BUILDER = "/srv/laneswap/engram_build.py"
 FLEET_ENV = """\
@@ -46,7 +48,7 @@ PREVIOUS_STACK_RELAUNCH=
 LANE = """
 [lanes.dsv41]
 recipe = "small-fleet-env.toml"
-url = "http://127.0.0.1:8210"
+url = "http://127.0.0.1:{port}"
 head = "{head}"
 ranks = [{ranks}]
 containers = "sgldsv41"
@@ -76,7 +78,7 @@ class SmallLane:
             ("14 = 384016682", f"14 = {tables[14]}"),
         )
         ranks = ", ".join(f'"{host.name}"' for host in self.hosts)
-        return fleet_file(folder, self.hosts, LANE.format(head=self.head.name, ranks=ranks) + more)
+        return fleet_file(folder, self.hosts, LANE.format(head=self.head.name, ranks=ranks, port=PORT) + more)
 
     def site_text(self, revision: str) -> str:
         """fleet.env."""

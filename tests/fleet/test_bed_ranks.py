@@ -71,13 +71,15 @@ def alike(view: LaneView) -> bool:
     return drift is not None and wanted <= set(drift.compared) and not drift.differences
 
 
-async def until_difference(watch: LaneWatch, what: str) -> Difference:
-    """Wait until the ranks are said to differ in this."""
+async def until_difference(watch: LaneWatch, what: str, *odd: BedHost) -> Difference:
+    """Wait until these hosts, which are looked at one after the other, are said to differ in this."""
+    names = tuple(host.name for host in odd)
 
     def seen(view: LaneView) -> Difference | None:
-        return next((item for item in (view.drift.differences if view.drift else ()) if item.what == what), None)
+        found = view.drift.differences if view.drift else ()
+        return next((item for item in found if (item.what, item.odd) == (what, names)), None)
 
-    return await watch.until(seen, f"ranks differ in {what}", compared)
+    return await watch.until(seen, f"{names} differ in {what}", compared)
 
 
 async def until_alarm(feed: Feed, key: str) -> Alarm:
@@ -99,13 +101,13 @@ async def containers_story(feed: Feed, watch: LaneWatch, lane: SmallLane) -> Non
     try:
         more = {"env": ("NCCL_IB_HCA=rocep1s0f1",), "mounts": ("/srv/other:/sgl-cache",)}
         await asyncio.to_thread(lambda: lane.launch(host, "--chunked-prefill-size", "4096", **more))
-        image = await until_difference(watch, "image id")
-        assert image.odd == (host.name,) and image.severity == "act" and dict(image.values)[host.name] != before
-        argument = await until_difference(watch, "argument --chunked-prefill-size")
-        assert dict(argument.values)[host.name] == "4096" and argument.odd == (host.name,)
-        variable = await until_difference(watch, "environment NCCL_IB_HCA")
-        assert variable.odd == (host.name,) and "never reaches the engine" in variable.why
-        mount = await until_difference(watch, "mount /sgl-cache")
+        image = await until_difference(watch, "image id", host)
+        assert image.severity == "act" and dict(image.values)[host.name] != before
+        argument = await until_difference(watch, "argument --chunked-prefill-size", host)
+        assert dict(argument.values)[host.name] == "4096"
+        variable = await until_difference(watch, "environment NCCL_IB_HCA", host)
+        assert "never reaches the engine" in variable.why
+        mount = await until_difference(watch, "mount /sgl-cache", *lane.clients)  # the holder has mounts of its own
         assert dict(mount.values)[host.name] == "/srv/other"
         await until_alarm(feed, "rank:dsv41:image id")
     finally:
@@ -120,8 +122,7 @@ async def mounts_story(feed: Feed, watch: LaneWatch, lane: SmallLane) -> None:
     target = (await asyncio.to_thread(head.root, "readlink", "-f", link)).strip()
     relative = (await asyncio.to_thread(head.root, "readlink", link)).strip()
     await asyncio.to_thread(head.root, "ln", "-sfn", target, link)
-    difference = await until_difference(watch, "snapshot")
-    assert difference.odd == tuple(host.name for host in lane.clients), "it resolves on the holder"
+    difference = await until_difference(watch, "snapshot", *lane.clients)  # on the holder it resolves
     assert all("config.json" in dict(difference.values)[host.name] for host in lane.clients)
     await until_alarm(feed, f"snapshot:dsv41:{client.name}")
     assert f"snapshot:dsv41:{head.name}" not in {alarm.key for alarm in alarms(feed.snapshot())}
@@ -131,8 +132,7 @@ async def mounts_story(feed: Feed, watch: LaneWatch, lane: SmallLane) -> None:
     await asyncio.to_thread(lane.unmount, client)
     alarm = await until_alarm(feed, f"snapshot:dsv41:{client.name}")
     assert "is not in the checkpoint's folder, which has none" in alarm.text
-    difference = await until_difference(watch, "snapshot")
-    assert difference.odd == (client.name,)
+    await until_difference(watch, "snapshot", client)
     await asyncio.to_thread(lane.mount, client)
     await watch.until(alike, "ranks that do not differ", compared)
 
@@ -147,8 +147,7 @@ async def mounts_story(feed: Feed, watch: LaneWatch, lane: SmallLane) -> None:
         assert reading.current(snapshot.now) is None, "what was seen before is not shown as current"
         assert snapshot.host(client.name).memory.quality(snapshot.now) is Quality.LIVE
         assert dict(view.repos)[head.name].current(snapshot.now) is not None
-        difference = await until_difference(watch, "snapshot")
-        assert set(difference.odd) <= {host.name for host in lane.clients}
+        await until_difference(watch, "snapshot", *lane.clients)
     finally:
         await asyncio.to_thread(head.root, "kill", "-CONT", *map(str, servers))
     await watch.until(alike, "ranks that do not differ", compared)
@@ -172,8 +171,8 @@ async def clock_story(feed: Feed, watch: LaneWatch, lane: SmallLane) -> None:
             feed, lambda snapshot: is_behind(snapshot, host.name), f"{host.name} is {HOURS} h behind", drifts
         )
         assert snapshot.host(host.name).memory.quality(snapshot.now) is Quality.LIVE
-        difference = await until_difference(watch, "clock")
-        assert difference.odd == (host.name,) and difference.severity == "act"
+        difference = await until_difference(watch, "clock", host)
+        assert difference.severity == "act"
         assert dict(difference.values)[host.name].startswith("-10")
         await until_alarm(feed, f"drift:{host.name}")
         copies = feed.snapshot().lane("dsv41").rows
