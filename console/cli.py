@@ -45,10 +45,6 @@ Theme = Annotated[
 
 def run(arguments: Sequence[str]) -> int:
     """Carry out one command line and return its exit code; every expected error is one clear message on stderr."""
-    from console.inspection.arguments import InspectError
-    from console.rehearsal.play import RehearsalError
-    from console.rehearsal.scenario import ScenarioError
-
     _streams()
     # without any handler Python prints what libraries log, with texts of hosts in it, to the operator's terminal
     logging.getLogger().addHandler(logging.NullHandler())
@@ -56,10 +52,10 @@ def run(arguments: Sequence[str]) -> int:
         answer = app(list(arguments), exit_on_error=False, print_error=True)
     except CycloptsError:
         return EXIT_USAGE
-    except (FileError, UsageError, InspectError, ScenarioError) as error:
+    except _if_loaded("InspectError", "ScenarioError", always=(FileError, UsageError)) as error:
         _complain(error)
         return EXIT_USAGE
-    except RehearsalError as error:
+    except _if_loaded("RehearsalError") as error:
         _complain(error)
         return EXIT_NEEDS_OPERATOR
     except KeyboardInterrupt:
@@ -73,6 +69,20 @@ def run(arguments: Sequence[str]) -> int:
         _complain(error)
         return EXIT_NEEDS_OPERATOR
     return answer if isinstance(answer, int) else EXIT_GOOD
+
+
+_RAISED_IN = {
+    "InspectError": "console.inspection.arguments",
+    "ScenarioError": "console.rehearsal.scenario",
+    "RehearsalError": "console.rehearsal.play",
+}
+
+
+def _if_loaded(*names: str, always: tuple[type[Exception], ...] = ()) -> tuple[type[Exception], ...]:
+    """Error classes of modules that were needed: to load the others (4 MB, 0.1 s) only to catch what nobody raises
+    would slow down every start."""
+    modules = ((sys.modules.get(_RAISED_IN[name]), name) for name in names)
+    return (*always, *(getattr(module, name) for module, name in modules if module is not None))
 
 
 def _streams() -> None:

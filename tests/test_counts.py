@@ -110,6 +110,19 @@ def test_the_command_line_loads_neither_screen_nor_network(tmp_path: Path) -> No
     )
 
 
+def test_a_live_fleet_loads_neither_the_rehearsal_nor_what_reads_captures(tmp_path: Path) -> None:
+    (tmp_path / "fleet.toml").write_text('name = "gone"\n')
+    code = (
+        "import console.cli, json, sys; code = console.cli.run(['status', '-f', 'fleet.toml']);"
+        "print(json.dumps([code, sorted(sys.modules)]))"
+    )
+    done = python(code, home=tmp_path)
+    exit_code, modules = json.loads(done.stdout)
+    assert (exit_code, done.stderr.startswith("laneswap: ")) == (2, True)
+    unwanted = ("console.rehearsal", "console.inspection", "console.doctor", "console.setup")
+    assert [name for name in modules if name.startswith(unwanted)] == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
