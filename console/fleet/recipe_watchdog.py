@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from console.fleet.patterns import check_quick
 from console.fleet.places import WatchdogPlace
 from console.fleet.tomlfile import Strict
 from console.readings.watchdog import Says, WatchdogSpec, WatchdogState
@@ -39,6 +40,7 @@ class SaysRecipe(Strict):
             raise ValueError(f"no regular expression: {error}") from error
         if odd := [name for name in known if name not in GROUPS]:
             raise ValueError(f"unknown group {odd[0]!r}; known: {', '.join(GROUPS)}")
+        check_quick(value)
         return value
 
 
