@@ -93,7 +93,7 @@ class LaneFeed:
         self._throughput: Kept[Throughput] = Kept(f"{lane.url}{lane.metrics_path}", rates.scrape)
         self._health: Kept[HttpAnswer] = Kept(f"{lane.url}{lane.health_path}", lane.health_every)
         self._served: Kept[str] = Kept(f"{lane.url}/v1/models", IDENTITY_INTERVAL)
-        self._scrapes: deque[Scrape] = deque(maxlen=max(120, math.ceil((lane.stall_after + 30) / rates.scrape)))
+        self._scrapes: deque[Scrape] = deque(maxlen=math.ceil(max(WINDOW_S, lane.stall_after + 30) / rates.scrape) + 2)
         self._probes: deque[HttpAnswer] = deque(maxlen=PROBES_KEPT)
         self._history = LaneHistory(records)
         words = recipe.boot.words(lane.engine)

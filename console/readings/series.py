@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from functools import lru_cache
 
 from console.readings.exposition import Labels, Sample
 
@@ -184,6 +185,7 @@ def values(index: Index, name: str | None, **only: str) -> Series:
     return found
 
 
+@lru_cache(maxsize=4096)
 def _identity(labels: Labels) -> tuple[Labels, str]:
     priority = ""
     kept = []
