@@ -111,6 +111,12 @@ def test_what_is_in_force_says_who_said_so(capsys: pytest.CaptureFixture[str], m
     assert rows["lanes.l.next.revision"] == ("", "default")
 
 
+def test_what_the_file_says_has_the_file_s_own_name(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("fleet.toml").rename("other.toml")
+    rows = {row["key"]: row["origin"] for row in answer(capsys, "print", "-f", "other.toml")["values"]}
+    assert rows["lanes.l.stall_after"] == rows["lanes.l.vars.root"] == rows["hosts.a.known_hosts"] == "other.toml"
+
+
 def test_print_has_every_key_and_its_values_are_those_of_the_program(capsys: pytest.CaptureFixture[str]) -> None:
     rows = {row["key"]: row["value"] for row in answer(capsys, "print")["values"]}
     fleet = apply_recipes(parse(GOOD), Path())

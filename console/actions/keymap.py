@@ -11,7 +11,7 @@ from pathlib import Path
 import platformdirs
 
 from console.actions.catalog import ACTIONS, BY_ID, GUARDED_KEYS, Action, Scope
-from console.fleet.tomlfile import TomlUnreadable, read_toml
+from console.fleet.tomlfile import FileError, TomlUnreadable, read_toml
 
 _NAMED_KEY = re.compile(
     r"(f([1-9]|1[0-9]|2[0-4])|tab|shift\+tab|enter|space|backspace|delete|insert|home|end|pageup|pagedown|up|down|left"
@@ -27,13 +27,8 @@ _KEPT = {
 }
 
 
-class KeymapError(Exception):
-    """A keymap that cannot be used: names the file, the action and the reason."""
-
-    def __init__(self, file: Path | str, problems: list[str]) -> None:
-        super().__init__("\n".join(f"{file}: {problem}" for problem in problems))
-        self.file = str(file)
-        self.problems = tuple(problems)
+class KeymapError(FileError):
+    """A keymap that cannot be used: names the file, and for each problem the action and the reason."""
 
 
 def default_keymap_path() -> Path:

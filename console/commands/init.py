@@ -12,9 +12,6 @@ from console.headless import EXIT_GOOD
 from console.sanitize import line
 
 STDOUT = Path("-")
-Output = Annotated[
-    Path, Parameter(name=["--output", "-o"], allow_leading_hyphen=True, help="Where to write; - is stdout.")
-]
 
 
 def init(

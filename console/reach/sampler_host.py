@@ -209,7 +209,7 @@ class Sampler:
 
 def main() -> None:
     """Any failure of the script itself is said in a frame before it ends."""
-    sampler = Sampler(sys.argv[:1] + sys.argv[1:])
+    sampler = Sampler(sys.argv)
     try:
         sampler.run()
     except BrokenPipeError:

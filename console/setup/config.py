@@ -40,7 +40,7 @@ class Value:
     key: str
     value: Any
     origin: str
-    """`fleet.toml`, `recipe NAME`, an environment variable, or `default`."""
+    """The fleet file, `recipe NAME`, `environment: NAME`, `default`, or that nobody says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def check(file: Path) -> list[Finding]:
     try:
         load_keymap(default_keymap_path())
     except KeymapError as error:
-        found += [Finding(line(error.file, 300), line(problem, 400), True) for problem in error.problems]
+        found += _problems(error)
     for name in own_themes(themes_folder()):
         try:
             load_theme(themes_folder() / f"{name}.toml")
@@ -101,18 +101,17 @@ def in_force(file: Path) -> list[Value]:
     """Every key with its value and who said so. Raises FleetError."""
     written = load(file)
     fleet = apply_recipes(written, file.parent)
-    found = list(_values(fleet, written, "", {}, str(file)))
+    own: dict[str, str] = {}
+    variables: list[Value] = []
     for name, lane in fleet.lanes.items():
         recipe = load_recipe(lane.recipe, file.parent)
-        own = {f"lanes.{name}.{key}": f"recipe {recipe.name}" for key in recipe.reads.model_fields_set}
-        found = [_from_recipe(item, own) for item in found]
-        found += _variables(name, recipe, lane.vars)
-    return sorted((_operator(item, fleet) for item in found), key=lambda item: item.key.split("."))
+        own |= {f"lanes.{name}.{key}": f"recipe {recipe.name}" for key in recipe.reads.model_fields_set}
+        variables += _variables(name, recipe, lane.vars, str(file))
+    found = [_from_recipe(item, own) for item in _values(fleet, written, "", str(file))]
+    return sorted((_operator(item, fleet) for item in found + variables), key=lambda item: item.key.split("."))
 
 
-def _values(
-    model: BaseModel, written: BaseModel | None, prefix: str, own: Mapping[str, str], file: str
-) -> Iterator[Value]:
+def _values(model: BaseModel, written: BaseModel | None, prefix: str, file: str) -> Iterator[Value]:
     for key, item in type(model).model_fields.items():
         if item.exclude:
             continue
@@ -120,10 +119,10 @@ def _values(
         given = written is not None and key in written.model_fields_set
         where = f"{prefix}{key}"
         if isinstance(value, BaseModel):
-            yield from _values(value, before if given else None, f"{where}.", own, file)
+            yield from _values(value, before if given else None, f"{where}.", file)
         elif isinstance(value, dict) and value and all(isinstance(part, BaseModel) for part in value.values()):
             for name, part in value.items():
-                yield from _values(part, before[name] if before else None, f"{where}.{name}.", own, file)
+                yield from _values(part, before[name] if before else None, f"{where}.{name}.", file)
         elif key != "vars":
             plain = list(value) if isinstance(value, tuple) else value
             yield Value(where, plain, file if given else "default")
@@ -135,11 +134,11 @@ def _from_recipe(item: Value, own: Mapping[str, str]) -> Value:
     return Value(item.key, item.value, own[item.key])
 
 
-def _variables(lane: str, recipe: Recipe, given: Mapping[str, str]) -> Iterator[Value]:
+def _variables(lane: str, recipe: Recipe, given: Mapping[str, str], file: str) -> Iterator[Value]:
     for name, variable in recipe.vars.items():
         where = f"lanes.{lane}.vars.{name}"
         if name in given:
-            yield Value(where, given[name], "fleet.toml")
+            yield Value(where, given[name], file)
         elif variable.default is not None:
             yield Value(where, variable.default, f"recipe {recipe.name}")
         else:
