@@ -13,14 +13,16 @@ from console.doctor.check import Check, Subject
 from console.doctor.hosts import Heard, host_checks
 from console.doctor.lanes import LaneHeard, SiteRead, lane_checks
 from console.doctor.machine import agent_check, library_checks, ssh_file_checks, terminal_checks, this_terminal
-from console.fleet.inventory import Fleet, FleetError, Host, Lane, load
+from console.fleet.inventory import Fleet, FleetError, Host, load
 from console.fleet.places import places
 from console.fleet.recipe import apply_recipes, lane_recipes
 from console.fleet.recipe_model import Recipe
 from console.fleet.sitefile import read_site
 from console.reach.engine_http import EngineHttp
+from console.reach.files_host import MOST_ANSWER
 from console.reach.link import Link
 from console.reach.links import HandshakeLimits, make_link
+from console.reach.onefile import FileUnread, read_file
 from console.reach.sampler import IMPORTS, LABEL
 from console.readings.docker_errors import PROBE
 from console.readings.doctor import parse_instant, parse_setup, script
@@ -31,16 +33,10 @@ MOST_AT_ONCE = 16
 """Hosts; each costs one connection and one ssh session at a time."""
 CONNECT_LIMIT, SCRIPT_LIMIT, PROBE_LIMIT, HTTP_LIMIT = 25.0, 60.0, 10.0, 25.0
 """Seconds. The first bounds login and first command; a health check of SGLang takes seconds."""
-MOST_SITE_BYTES = 262_144
+MOST_SITE_BYTES = MOST_ANSWER - 256
+"""Bytes that a look takes with what stands before them: the console does not read a longer site file either."""
 
 MakeLink = Callable[[str, Host], Link]
-
-_SITE_SCRIPT = """\
-p=$1; case $p in "~/"*) p=$HOME/${p#"~/"} ;; esac
-[ -e "$p" ] || exit 66
-[ -f "$p" ] && [ -r "$p" ] || exit 67
-exec head -c 262144 <"$p"
-"""
 
 
 def diagnose(file: Path | None) -> list[Check]:
@@ -146,18 +142,17 @@ async def _lane(name: str, fleet: Fleet, recipe: Recipe, links: Mapping[str, Lin
     finally:
         await client.close()
     where = places(name, lane, recipe, None)
-    read = await _site(link, lane, recipe, where.site_file) if where.site_file else None
+    read = await _site(link, recipe, where.site_file) if where.site_file else None
     if read is not None and read.site is not None:
         where = places(name, lane, recipe, read.site)
     return lane_checks(LaneHeard(name, lane, recipe, health, metrics, read, where))
 
 
-async def _site(link: Link, lane: Lane, recipe: Recipe, path: str) -> SiteRead:
-    out = await link.run(["sh", "-s", "--", path], stdin=_SITE_SCRIPT, limit=PROBE_LIMIT)
-    if out.ok:
-        data = out.stdout.encode("utf-8", "surrogatepass")
-        if len(data) >= MOST_SITE_BYTES:
-            return SiteRead(None, f"larger than {MOST_SITE_BYTES >> 10} KiB: no site file")
-        return SiteRead(read_site(data, path, recipe))
-    why = {66: "no such file", 67: "no file that you may read"}.get(out.exit_status or 0)
-    return SiteRead(None, why) if why else SiteRead(None, out.hint or f"{lane.head} did not answer", unknown=True)
+async def _site(link: Link, recipe: Recipe, path: str) -> SiteRead:
+    try:
+        data = await read_file(link, path, most=MOST_SITE_BYTES + 1, limit=PROBE_LIMIT)
+    except FileUnread as error:
+        return SiteRead(None, str(error), unknown=error.unknown)
+    if len(data) > MOST_SITE_BYTES:
+        return SiteRead(None, f"larger than {MOST_SITE_BYTES} bytes: it is not read")
+    return SiteRead(read_site(data, path, recipe))

@@ -18,13 +18,6 @@ from console.setup.origin import ADDRESSES, Found, FoundHost, beside, is_address
 READ_LIMIT_S = 40.0
 """Seconds for connection, login and reading."""
 _REMOTE = re.compile(r"(?P<host>[^/:\s][^/:\s]*):(?P<path>[^:].*)", re.DOTALL)
-_SCRIPT = f"""\
-p=$1; case $p in "~/"*) p=$HOME/${{p#"~/"}} ;; esac
-[ -e "$p" ] || exit 66
-[ -f "$p" ] && [ -r "$p" ] || exit 67
-exec head -c {MOST_BYTES + 1} <"$p"
-"""
-_REFUSED = {66: "no such file on that host", 67: "no regular file that can be read on that host"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,20 +101,18 @@ async def _remote(host: str, path: str) -> bytes:
     """One file of a host, read and nothing else."""
     from console.reach.limits import HandshakeLimits
     from console.reach.links import make_link
+    from console.reach.onefile import FileUnread, read_file
 
     if host.startswith("-"):
         raise FleetError(f"{host}:{path}", ["a host alias, user@host or user@host:port, without a leading dash"])
     link = make_link("head", Host(ssh=host), Rates(), limits=HandshakeLimits())
     try:
         await link.start()
-        answer = await link.run(["sh", "-c", _SCRIPT, "sh", path], limit=READ_LIMIT_S)
+        return await read_file(link, path, most=MOST_BYTES + 1, limit=READ_LIMIT_S)
+    except FileUnread as error:
+        raise FleetError(f"{host}:{path}", [str(error)]) from error
     finally:
         await link.close()
-    if answer.ok:
-        return answer.stdout.encode("utf-8", "surrogateescape")
-    status = answer.exit_status if answer.exit_status is not None else -1
-    words = _REFUSED.get(status) or f"{answer.outcome.value}: {answer.hint or answer.stderr}"
-    raise FleetError(f"{host}:{path}", [line(words, 400)])
 
 
 def save(text: str, path: Path, *, force: bool) -> None:
