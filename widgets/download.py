@@ -379,7 +379,7 @@ def _line_words(value: Download, glance: Glance, *, dim: bool) -> _Said:
     strong = DIM if dim else BRIGHT
     left: Pieces = (*_count(value, strong), ("", DIM), *_bytes(value, strong))
     word, severity = word_of(value)
-    loud = INFO if set(value.warning_kinds) <= _HARMLESS else LOOK
+    loud = INFO if value.warning_kinds and set(value.warning_kinds) <= _HARMLESS else LOOK
     more: Pieces = ((f"+{len(value.warnings)}", loud._replace(bold=False)),) if value.warnings else ()
     if value.state is DownloadState.RUNNING:
         going = fmt.duration(value.eta) if value.eta is not None else fmt.NONE

@@ -12,6 +12,7 @@ import screenful
 import told
 
 from console.snapshot import Snapshot
+from screens.lanes import worst_lane
 from widgets.theme import COLOURS, palette_for
 
 SIZES = screenful.SIZES
@@ -32,7 +33,7 @@ ANSWERS: dict[str, tuple[str, ...]] = {
     "boot-tiling": ("DOWN", "NO TILING", "exited 1"),
     "dangling-link": ("CRIT", "spark-1: 1bae0e1: 1 file leads nowhere"),
     "disk-full": ("spark-3 disk: 0.4 GiB free",),
-    "download-cap-not-in-force": ("LOOK", "memory cap of 4.00 GiB", "not in f"),
+    "download-cap-not-in-force": ("LOOK", "memory cap of 4.00 GiB", "is not"),
     "download-done": ("48 of 48 shards", "DONE"),
     "download-interrupted": ("44 of 48 shards", "no alarms|download"),
     "download-oom": ("FAILED: MEMORY CAP", "download failed: memory cap"),
@@ -142,8 +143,10 @@ async def read(scenario: str) -> list[str]:
     """Run a scenario, live, until its point is there, and draw it. What is missing or wrong on screen."""
     async with told.played(scenario) as feed:
         snapshot = await told.told(scenario, feed)
+        worst = snapshot.lane(worst_lane(snapshot))
+        feed.follow(worst.name, worst.lane.head)
         end = time.monotonic() + SETTLES
-        while (wrong := check(scenario, snapshot, SIZES[:1], MODES[:1])) and time.monotonic() < end:
+        while (wrong := check(scenario, snapshot, SIZES[:2], MODES[:1])) and time.monotonic() < end:
             await asyncio.sleep(0.2)
             snapshot = feed.snapshot()
     return wrong or check(scenario, snapshot)
