@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from codecs import getincrementaldecoder
 from functools import lru_cache
 
 ELLIPSIS = "…"
@@ -62,40 +61,6 @@ def lines(data: bytes | str, limit: int = 2000, most: int = 100_000) -> list[str
     if rows and not rows[-1]:
         rows.pop()
     return [line(row, limit) for row in rows[-most:]]
-
-
-class LineFeed:
-    r"""Bytes of a stream into safe lines: complete ones as they end, and the growing one as a terminal would show it.
-
-    Memory is bounded: of a line that never ends only the head (or what follows its last carriage return) is kept.
-    """
-
-    def __init__(self, limit: int = 2000) -> None:
-        self._limit = limit
-        self._decoder = getincrementaldecoder("utf-8")("replace")
-        self._rest = ""
-
-    def feed(self, data: bytes) -> list[str]:
-        """The lines that `data` completed, safe."""
-        return self._take(self._decoder.decode(data))
-
-    def end(self) -> list[str]:
-        """The last line, if the stream ended without a newline."""
-        done = self._take(self._decoder.decode(b"", True))
-        if self._rest:
-            done.append(line(self._rest, self._limit))
-            self._rest = ""
-        return done
-
-    @property
-    def pending(self) -> str:
-        """The line that has not ended yet, as it would be seen now; '' if there is none."""
-        return line(self._rest, self._limit)
-
-    def _take(self, text: str) -> list[str]:
-        *done, rest = (self._rest + text).split("\n")
-        self._rest = rest if len(rest) <= 2 * LOOKED_AT else _bounded(rest)[0] + "\r" * rest.endswith("\r")
-        return [line(row, self._limit) for row in done]
 
 
 def _cut(text: str, limit: int) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from itertools import pairwise
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from console import sanitize
-from console.sanitize import LineFeed, line, lines, word
+from console.sanitize import line, lines, word
 
 BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -71,18 +70,6 @@ def test_any_bytes_give_safe_lines(data: bytes) -> None:
     assert len(shown) == data.count(b"\n") + (0 if not data or data.endswith(b"\n") else 1)
     for text in shown:
         assert_safe(text)
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.binary(max_size=120), st.lists(st.integers(0, 120), max_size=6))
-def test_a_stream_cut_anywhere_gives_the_same_lines(data: bytes, cuts: list[int]) -> None:
-    feed = LineFeed()
-    got: list[str] = []
-    marks = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
-    for start, stop in pairwise(marks):
-        got += feed.feed(data[start:stop])
-        assert_safe(feed.pending)
-    assert got + feed.end() == lines(data)
 
 
 @pytest.mark.parametrize(
@@ -180,24 +167,3 @@ def test_seven_megabytes_in_one_line() -> None:
 
 def test_only_the_last_lines_are_kept_when_there_are_too_many() -> None:
     assert lines(b"".join(b"%d\n" % number for number in range(10)), most=3) == ["7", "8", "9"]
-
-
-def test_a_growing_bar_is_seen_before_its_line_ends() -> None:
-    feed = LineFeed()
-    assert feed.feed(b"\rLoading  1/48") == []
-    assert feed.pending == "Loading  1/48"
-    assert feed.feed(b"\rLoading  2/48") == []
-    assert feed.pending == "Loading  2/48"
-    assert feed.feed(b"\rLoading 48/48\nINFO do") == ["Loading 48/48"]
-    assert feed.pending == "INFO do"
-    assert feed.end() == ["INFO do"]
-    assert feed.pending == ""
-
-
-def test_a_line_that_never_ends_does_not_grow_in_memory() -> None:
-    feed = LineFeed()
-    for _ in range(200):
-        assert feed.feed(b"x" * 16_384) == []
-    assert len(feed._rest) <= 2 * sanitize.LOOKED_AT + 16_384
-    assert feed.pending == "x" * 1999 + "…"
-    assert feed.feed(b"\nnext\n") == ["x" * 1999 + "…", "next"]

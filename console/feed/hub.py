@@ -17,6 +17,7 @@ from urllib.parse import quote, urlsplit
 
 from console.feed.kept import Kept
 from console.fleet.places import DownloadPlace
+from console.plainfile import read_plain
 from console.reach.engine_http import EngineHttp
 from console.readings.answers import HttpAnswer, Transport
 from console.readings.expected import Expected, parse_expected, parse_main
@@ -34,22 +35,19 @@ MANIFEST_EVERY_S = 60.0
 class HubFeed:
     """What one download should come to. `run` asks until it is cancelled; the rest is what is known so far.
 
-    `changed` is called when a list or the main branch is known anew. A manifest's path is relative to `folder`, where
-    the fleet file lies.
+    `changed` is called when a list or the main branch is known anew.
     """
 
     def __init__(
         self,
         place: DownloadPlace,
         *,
-        folder: Path | None = None,
         changed: Callable[[], None] = lambda: None,
         environment: Mapping[str, str] | None = None,
         main_every: float = MAIN_EVERY_S,
         retry_first: float = RETRY_FIRST_S,
     ) -> None:
         self._place = place
-        self._folder = folder or Path()
         self._changed = changed
         self._token = _token(place.hub, os.environ if environment is None else environment)
         self._main_every, self._retry_first = main_every, retry_first
@@ -127,7 +125,7 @@ class HubFeed:
 
     async def _read_manifest(self) -> None:
         self._due["manifest"] = time.monotonic() + MANIFEST_EVERY_S
-        found = await asyncio.to_thread(_read_file, self._folder, self._place.manifest, self._stamp)
+        found = await asyncio.to_thread(_read_file, self._place.manifest, self._stamp)
         if found is None:
             return
         self._stamp, expected = found
@@ -234,19 +232,19 @@ def _loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _read_file(
-    folder: Path, name: str, known: tuple[int, int, int] | None
-) -> tuple[tuple[int, int, int] | None, Expected] | None:
+def _stamp(info: os.stat_result) -> tuple[int, int, int]:
+    return info.st_ino, info.st_size, info.st_mtime_ns
+
+
+def _read_file(name: str, known: tuple[int, int, int] | None) -> tuple[tuple[int, int, int] | None, Expected] | None:
     """A manifest and what tells one state of it from the next; None if it is as it was."""
     source = line(name.rpartition("/")[2], 200)
     try:
-        path = folder / Path(name).expanduser()
-        with path.open("rb") as file:
-            info = os.fstat(file.fileno())
-            stamp = (info.st_ino, info.st_size, info.st_mtime_ns)
-            if stamp == known:
-                return None
-            data = file.read(MOST_BYTES + 1)
+        path = Path(name)
+        if _stamp(path.stat()) == known:
+            return None
+        info, data = read_plain(path, MOST_BYTES + 1)
+        stamp = _stamp(info)
     except (OSError, RuntimeError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         return None, Expected((), source, problem=f"cannot be read: {line(why, 120)}")

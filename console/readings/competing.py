@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from console.readings.containers import Container, belongs, serving_container
 from console.readings.roles import restart_words, returns_by_itself
 from console.readings.units import Unit, Units
 from console.readings.watchdog_log import span
-from console.readings.watchdog_types import Watchdog, WatchdogState
 from console.sanitize import line, word
 
 _MOST = 12
@@ -37,19 +36,6 @@ def competitors(
     found = list(dict.fromkeys(line(sentence, 240) for sentence in found))
     more = len(found) - _MOST
     return (*found[:_MOST], *((f"and {more} more",) if more > 0 else ()))
-
-
-def restart_policies(containers: Iterable[Container]) -> str:
-    """`restart=unless-stopped`, several parted by commas; '' where no container says one."""
-    policies = dict.fromkeys(word(item.restart_policy, 40) for item in containers if item.restart_policy)
-    return f"restart={', '.join(policies)}" if policies else ""
-
-
-def no_watchdog(containers: Iterable[Container], competing: tuple[str, ...] = ()) -> Watchdog:
-    """What stands in for a watchdog where the recipe has none: `none (restart=unless-stopped)`."""
-    policies = restart_policies(containers)
-    short = f"none ({policies or 'restart policy unknown'})"
-    return Watchdog(WatchdogState.NONE, short, False, competing=competing, short=short)
 
 
 def lane_containers(items: Sequence[Container], port: int, glob: str = "") -> tuple[Container, ...]:

@@ -262,7 +262,7 @@ async def test_a_manifest_of_ones_own_is_read_and_read_anew(tmp_path: Path, monk
 async def test_a_manifest_needs_no_hub(tmp_path: Path) -> None:
     path = tmp_path / "manifest.tsv"
     path.write_text("a.json\t5\n")
-    feed = HubFeed(DownloadPlace("spark-0", "/m", manifest="manifest.tsv"), folder=tmp_path)
+    feed = HubFeed(DownloadPlace("spark-0", "/m", manifest=str(path)))
     async with running(feed):
         await until(lambda: feed.expected is not None)
         assert feed.upstream == ""

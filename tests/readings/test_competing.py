@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from console.readings.competing import competitors, lane_containers, no_watchdog, restart_policies
+from console.readings.competing import competitors, lane_containers
 from console.readings.containers import Container, ContainerState, parse_inspect
 from console.readings.units import Unit, Units
-from console.readings.watchdog import WatchdogState
 
 DATA = Path(__file__).parents[1] / "data" / "containers"
 SERVING = parse_inspect(json.loads((DATA / "station_serving.json").read_text())[0])
@@ -111,16 +110,3 @@ def test_hundreds_are_counted_not_listed() -> None:
     sentences = found(*many)
     assert len(sentences) == 13
     assert sentences[-1] == "and 8 more"
-
-
-def test_without_a_watchdog_the_policies_are_all_there_is() -> None:
-    lane = (replace(SERVING, restart_policy="unless-stopped"), replace(RETIRED, restart_policy="no"))
-    assert restart_policies(lane) == "restart=unless-stopped, no"
-    nobody = no_watchdog(lane[:1], ("x",))
-    assert (nobody.state, nobody.words, nobody.competing) == (
-        WatchdogState.NONE,
-        "none (restart=unless-stopped)",
-        ("x",),
-    )
-    assert nobody.protecting is False
-    assert no_watchdog(()).short == "none (restart policy unknown)"
