@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import signal
 import sys
@@ -27,6 +28,8 @@ UNREAD = ("link:", "stale:", "docker:", "gpu:")
 """Alarms that say that something could not be read: then nobody can call the fleet good."""
 
 _POLL_S = 0.1
+STOP_LIMIT_S = 10.0
+"""Seconds that the sources have to stop in: an answer must not wait for a state folder that hangs."""
 LONGEST_S = 365 * 86400.0
 """A year: what is asked for beyond it means `until a signal`."""
 
@@ -43,7 +46,9 @@ async def running(source: Source) -> AsyncIterator[asyncio.Event]:
         await source.start()
         yield asked
     finally:
-        await source.stop()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STOP_LIMIT_S):
+                await source.stop()
         for number in caught:
             loop.remove_signal_handler(number)
 

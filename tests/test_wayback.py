@@ -18,6 +18,7 @@ from console.readings.containers import Container, Containers, ContainerState, M
 from console.readings.download import Download, DownloadState
 from console.readings.health import LaneState, LaneVerdict
 from console.readings.hubcache import HubRepo, SnapshotFiles
+from console.readings.lights import ProcessLight
 from console.readings.quality import Reading
 from console.readings.rows import RowCopies, RowCopy, RowManifest, RowRange, RowState, Tiling
 from console.snapshot import LaneView, RankView, Snapshot
@@ -416,6 +417,8 @@ def test_copies_that_are_no_copies_of_it() -> None:
     way = site_back(rows=copies(*unread))
     assert (items(way)["old rows"].word, way.possible) == (Word.UNKNOWN, True)
     assert items(way)["old rows"].text.endswith("not read: n4")
+    assert way.total is None  # it may have to be built: no time is better than one that is too short
+    assert not lamp_words(way).startswith("BACK ≈")
     assert "old rows" not in items(site_back(rows=None))
 
 
@@ -604,3 +607,16 @@ def test_what_is_named_as_the_previous_one_is_gone_back_to() -> None:
     for revision in (NEW, "c" * 40):
         named = lane.lane.model_copy(update={"previous": lane.lane.previous.model_copy(update={"revision": revision})})
         assert way_back(snapshot, replace(lane, lane=named)).revision == other
+
+
+def test_ranks_that_cannot_be_read_are_not_down() -> None:
+    snapshot, lane = spark()
+    ranks = tuple(replace(rank, word="unknown", container=None) for rank in lane.ranks)
+    process = ProcessLight(4, 0, (), tuple(f"{rank.host}: host unreachable" for rank in ranks))
+    lane = replace(lane, ranks=ranks, lights=replace(lane.lights, process=process))
+    way = way_back(snapshot, lane)
+    assert way.revision == OLD  # and not NEW, which a lane that is down would go back to
+    unnamed = replace(lane, site=site(""))
+    way = way_back(snapshot, unnamed)
+    assert (way.possible, way.why) == (None, "which revision serves is not known: no container was read")
+    assert way.items[0].word is Word.UNKNOWN

@@ -12,6 +12,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from console.plainfile import read_plain
+
 MOST_BYTES = 4 << 20
 """A fleet of hundreds of hosts takes 50 KB; a device file never ends."""
 
@@ -42,11 +44,17 @@ class TomlUnreadable(Exception):
     """Why a file cannot be used, in words; the caller names the file."""
 
 
+def _bytes(source: Path | Traversable) -> bytes:
+    if isinstance(source, Path):
+        return read_plain(source, MOST_BYTES + 1)[1]
+    with source.open("rb") as file:  # inside the package
+        return file.read(MOST_BYTES + 1)
+
+
 def read_toml(source: Path | Traversable) -> dict[str, Any]:
     """The tables of a file. Raises FileNotFoundError, or TomlUnreadable for all else that can be wrong with it."""
     try:
-        with source.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+        data = _bytes(source)
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:

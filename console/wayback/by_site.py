@@ -51,7 +51,7 @@ def by_site(snapshot: Snapshot, lane: LaneView) -> WayBack:
     if not target.revision:
         if not _not_looked(snapshot, lane) and _plain(lane):
             return WayBack(None, "", "site", (), (), None, why="no other folder is known: this one holds one revision")
-        unread = _not_looked(snapshot, lane)
+        unread = _not_looked(snapshot, lane) or ("" if _serving_seen(lane, up) else target.why)
         ages = [age for _, reading in lane.repos if (age := reading.age(snapshot.now)) is not None]
         word = Word.UNKNOWN if unread else Word.FAIL
         item = Item("old snapshot", word, unread or target.why, max(ages, default=None), shuts=not unread)
@@ -62,6 +62,8 @@ def by_site(snapshot: Snapshot, lane: LaneView) -> WayBack:
     boot, basis = boot_time(lane, target.revision)
     stop = 0.0 if lane.verdict.state is LaneState.DOWN and not up else STOP_S
     parts, total = timed(stop, max((build.seconds for build in builds), default=0.0), boot)
+    if rows_item is not None and rows_item.word is Word.UNKNOWN:
+        total = None  # a copy that nobody sees may have to be built, which takes as long as a boot
     slow = tuple((build.host, build.seconds) for build in builds if build.at_stop)
     return WayBack(
         possible,
@@ -95,17 +97,22 @@ def _not_looked(snapshot: Snapshot, lane: LaneView) -> str:
 def _target(lane: LaneView, up: Sequence[Container]) -> _Target:
     """The revision to go back to.
 
-    With a lane that is up: another one that is there, the one that this lane served before, else the newest; never
-    the one that is only being prepared. With a lane that is down: the one that served last.
+    With a lane that is up, or whose containers cannot be read: another one that is there, the one that this lane
+    served before, else the newest; never the one that is only being prepared. With a lane that is down: the one that
+    served last.
     """
     there = _there(lane)
     serving = next((item.revision for item in up if item.revision), "")
     coming = _coming(lane, serving)
     served = [record.revision for record in reversed(lane.boots) if record.revision]
+    if not serving and not _serving_seen(lane, up):
+        serving = _named(lane)
+        if not serving:
+            return _Target("", "which revision serves is not known: no container was read")
     if not serving:
         if served and served[0] in there:
             return _Target(served[0], f"{fmt.revision(served[0])} served last")
-        named = lane.site.value.revision if lane.site is not None and lane.site.value is not None else ""
+        named = _named(lane)
         if named and named in there and coming and named != coming:
             return _Target(named, f"the site file still names {fmt.revision(named)}")
         serving = named
@@ -121,6 +128,16 @@ def _target(lane: LaneView, up: Sequence[Container]) -> _Target:
         return _Target("", f"no other revision is kept{beside}")
     best = max(others, key=lambda revision: (there[revision].complete is True, there[revision].newest or 0.0))
     return _Target(best, f"{fmt.revision(best)} is the newest other revision that is there")
+
+
+def _serving_seen(lane: LaneView, up: Sequence[Container]) -> bool:
+    """Whether it is known what serves, or that nothing does: a lane whose containers cannot be read is not down."""
+    return bool(up) or not lane.lights.process.unknown
+
+
+def _named(lane: LaneView) -> str:
+    """The revision that the site file names; '' where it names none or was never read."""
+    return lane.site.value.revision if lane.site is not None and lane.site.value is not None else ""
 
 
 def _there(lane: LaneView) -> dict[str, SnapshotFiles]:
