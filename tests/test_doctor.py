@@ -108,6 +108,7 @@ def test_a_healthy_host_has_nothing_to_do() -> None:
         ({"home_free": 100 << 20}, "home folder", Verdict.LOOK, "0.1 GiB free"),
         ({"home_free": None}, "home folder", Verdict.UNKNOWN, "dead mount"),
         ({"sshd": {"maxsessions": "1"}}, "sshd", Verdict.LOOK, "MaxSessions 10"),
+        ({"sshd": {"maxsessions": "many"}}, "sshd", Verdict.LOOK, "MaxSessions many: no number"),
         ({"sshd": {"allowtcpforwarding": "no"}}, "sshd", Verdict.FAIL, "AllowTcpForwarding yes"),
         ({"sshd": {"allowstreamlocalforwarding": "remote"}}, "sshd", Verdict.FAIL, "AllowStreamLocalForwarding yes"),
         ({"sshd": {"disableforwarding": "yes"}}, "sshd", Verdict.FAIL, "DisableForwarding no"),
@@ -433,7 +434,7 @@ async def test_over_real_ssh_with_a_noisy_login_and_odd_commands(tmp_path: Path)
     spark = {name: check for (about, name), check in found.items() if about == "host spark-0"}
     assert spark["reachable"].verdict is Verdict.OK
     assert spark["login shell"].found.endswith("prints at every login: Welcome to spark")
-    with_systemd = Path("/run/systemd/system").is_dir()  # of the machine that plays the host
+    with_systemd = await asyncio.to_thread(Path("/run/systemd/system").is_dir)  # of the machine that plays the host
     assert spark["lingering"].verdict is (Verdict.LOOK if with_systemd else Verdict.OK)
     assert spark["nvidia-smi"].found == "2 GPUs: 0, NVIDIA GB10, 580.95.05; @end 0"
     assert abs(float(spark["clock"].found.split()[0])) < 5

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from console.alarms import DRIFT_ALARM_S
 from console.doctor.check import Check, Subject
 from console.fleet.inventory import Host
 from console.readings.docker_errors import explain_probe, probe_facts
-from console.readings.doctor import HostSetup
+from console.readings.doctor import HostSetup, max_sessions
 from console.readings.link import LinkState, LinkStatus
 from console.readings.output import Outcome, Output
 from console.sanitize import word
@@ -237,18 +236,21 @@ def _home(about: Subject, setup: HostSetup) -> Check:
 
 
 def _sshd(about: Subject, heard: Heard, setup: HostSetup) -> list[Check]:
-    """What sshd allows on one connection; OpenSSH's default for MaxSessions is 10."""
+    """What sshd allows on one connection."""
     if heard.host.is_local:
         return []
     if not setup.sshd_read and not setup.sshd:
         words = "sshd_config is not readable here; how many sessions it allows is learnt when it refuses one"
         return [about.ok("sshd", words)]
     settings = setup.sshd
-    text = settings.get("maxsessions", "10")
-    sessions = int(text) if re.fullmatch(r"[0-9]{1,6}", text) else 10
+    sessions = max_sessions(settings)
     restart = "in /etc/ssh/sshd_config, then sudo systemctl reload ssh"
     checks = []
-    if sessions < FEWEST_SESSIONS:
+    if sessions is None:
+        checks.append(
+            about.look("sshd", f"MaxSessions {settings['maxsessions']}: no number", f"MaxSessions 10 {restart}")
+        )
+    elif sessions < FEWEST_SESSIONS:
         words = f"MaxSessions {sessions}: sampler, log and commands have to wait for each other"
         checks.append(about.look("sshd", words, f"MaxSessions 10 {restart}"))
     for name, option, what in (

@@ -12,6 +12,7 @@ from typing import Any
 from console.alarms import FREE_ALARM_GIB, memory_alarms
 from console.inspection.arguments import Argument, InspectError, one, reject_unknown
 from console.readings import cgroup as cgroups
+from console.readings.doctor import max_sessions, sshd_settings
 from console.readings.gpu import Gpu, GpuUnreadable, parse_gpus
 from console.readings.logtext import control_characters, loading_progress, read_log
 from console.readings.memory import MeminfoUnreadable, Memory, NumaNode, doubts, parse_memory
@@ -224,19 +225,9 @@ def _exit(text: str) -> tuple[int | None, str, str]:
 
 
 def _sshd(text: str) -> dict[str, Any]:
-    """What sshd allows one client: first value wins, as sshd_config(5) says; defaults are OpenSSH's."""
-    found: dict[str, str] = {}
-    for row in text.split("\n"):
-        fields = row.split("#", 1)[0].replace("=", " ", 1).split()
-        if fields and fields[0].lower() == "match":
-            break
-        if len(fields) == 2:
-            found.setdefault(fields[0].lower(), line(fields[1], 40))
-    sessions = found.get("maxsessions", "10")
-    return {
-        "max_sessions": int(sessions) if re.fullmatch(r"[0-9]{1,6}", sessions) else None,
-        "max_startups": found.get("maxstartups", "10:30:100"),
-    }
+    """What sshd allows one client; defaults are OpenSSH's."""
+    found = sshd_settings(text.split("\n"))
+    return {"max_sessions": max_sessions(found), "max_startups": found.get("maxstartups", "10:30:100")}
 
 
 def log(arguments: Sequence[Argument]) -> dict[str, Any]:

@@ -142,7 +142,6 @@ def parse_setup(text: str) -> HostSetup:
     """What the script's answer says. Never raises."""
     found = parse_sections(text)
     user, uid, groups = _identity(found.get("id"))
-    settings = _sshd(found.get("sshd"))
     sshd = found.get("sshd")
     return HostSetup(
         user=user,
@@ -158,7 +157,7 @@ def parse_setup(text: str) -> HostSetup:
         cgroup=_cgroup(found.get("cgroup")),
         memory_delegated=_delegated(found.get("delegated")),
         home_free=_free(found.get("disk")),
-        sshd=settings,
+        sshd={} if sshd is None else sshd_settings(sshd.rows),
         sshd_read=None if sshd is None else sshd.status == 0,
         consoles=_consoles(found.get("consoles")),
         docker=found.get("docker"),
@@ -280,16 +279,22 @@ def _free(section: Section | None) -> int | None:
     return int(match[1]) * 1024 if match else None
 
 
-def _sshd(section: Section | None) -> dict[str, str]:
-    """The first value of a name is in force, up to the first Match (sshd_config(5))."""
+def sshd_settings(rows: Iterable[str]) -> dict[str, str]:
+    """Of sshd_config, names in lower case: the first value is in force, up to the first Match (sshd_config(5))."""
     found: dict[str, str] = {}
-    for row in section.rows if section is not None else ():
+    for row in rows:
         fields = row.split("#", 1)[0].replace("=", " ", 1).split()
         if fields and fields[0].lower() == "match":
             break
         if len(fields) == 2:
             found.setdefault(fields[0].lower(), word(fields[1], 40))
     return found
+
+
+def max_sessions(settings: Mapping[str, str]) -> int | None:
+    """Sessions that sshd allows on one connection, by default 10 (sshd_config(5)); None for what is no number."""
+    text = settings.get("maxsessions", "10")
+    return int(text) if re.fullmatch(r"[0-9]{1,6}", text) else None
 
 
 def _consoles(section: Section | None) -> int | None:
