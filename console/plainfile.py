@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -16,7 +17,7 @@ def read_plain(path: Path, most: int) -> tuple[os.stat_result, bytes]:
     with os.fdopen(descriptor, "rb") as file:
         info = os.fstat(descriptor)
         if stat.S_ISFIFO(info.st_mode):
-            raise OSError(None, "a pipe, not a file", str(path))
+            raise OSError(errno.EINVAL, "a pipe, not a file", str(path))
         if stat.S_ISDIR(info.st_mode):
-            raise IsADirectoryError(None, "a folder, not a file", str(path))
+            raise IsADirectoryError(errno.EISDIR, "a folder, not a file", str(path))
         return info, file.read(most) or b""
