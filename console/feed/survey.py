@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -11,8 +10,8 @@ from typing import Any
 
 from console.feed.asleep import Asleep
 from console.feed.host import HostFeed
-from console.feed.hub import HubFeed
 from console.feed.same import Same
+from console.feed.survey_download import JUDGE_EVERY_S, DownloadSurvey
 from console.feed.surveyed import Parsed, Surveyed, meaning, moves, oldest
 from console.feed.watchdogs import judged_watchdog
 from console.fleet.inventory import Lane
@@ -21,26 +20,19 @@ from console.fleet.places import Places, RankPlace, places, with_former
 from console.fleet.recipe import Recipe
 from console.fleet.sitefile import Site, read_site
 from console.readings.containers import Container
-from console.readings.download import Download, DownloadSample, read_download
-from console.readings.download_pace import parse_received
+from console.readings.download import Download
 from console.readings.hubcache import HubRepo, read_repo
 from console.readings.listing import parse_listing
 from console.readings.look import Answer, Status, parse_answer, raw_bytes
-from console.readings.processes import Process, parse_processes
+from console.readings.processes import parse_processes
 from console.readings.quality import Reading
 from console.readings.row_looks import only, shards_of
 from console.readings.row_types import is_bound
 from console.readings.rows import RowCopies, RowCopy, RowSample, rank_share, read_copy, read_rows
-from console.readings.units import Units, parse_units
+from console.readings.units import parse_units
 from console.readings.watchdog import Watchdog
 
-DOWNLOAD_SAMPLES = 150
-"""Samples of the repository kept for rate and stall: over ten minutes."""
-SERVING_SAMPLES = 3
-"""Looks at the repository after which a download is told also where no container could be read."""
 ROW_SAMPLES = 30
-JUDGE_EVERY_S = 5.0
-"""Seconds between two judgements of a download or a watchdog of which nothing new was read: only times passed."""
 WATCHDOG_FILES = ("log", "lock", "pause", "gaveup")
 
 
@@ -56,11 +48,9 @@ class LaneSurvey:
         self._repos = Parsed(_repo_of)
         self._units = Parsed(parse_units)
         self._processes = Parsed(parse_processes)
-        self._samples: deque[DownloadSample] = deque(maxlen=DOWNLOAD_SAMPLES)
         self._row_samples: dict[tuple[str, str], deque[RowSample]] = {}
         self._copies: defaultdict[tuple[str, str], Same[RowCopy]] = defaultdict(Same)
         self._rows: defaultdict[str, Same[RowCopies]] = defaultdict(Same)
-        self._download: Same[Download] = Same()
         self._watchdog: Same[Watchdog] = Same()
         self._asked: set[str] = set()
         self._pids: tuple[int, ...] = ()
@@ -70,32 +60,13 @@ class LaneSurvey:
         self._former: Places | None = None
         """The same of the revision before."""
         self._places: Places = self._placed(None)
-        self._hub: HubFeed | None = None
+        self._download = DownloadSurvey(self._places.download, self._looked, hosts)
         self._asleep = Asleep()
-        self._moved = asyncio.Event()
-        """Set when the download's place is another one than before."""
         self._ask()
 
     async def run(self) -> None:
-        """Ask Hub or manifest what the download should come to, wherever it lies at present; until cancelled."""
-        while True:
-            self._moved.clear()
-            place = self._places.download
-            if place is None or not (place.hub or place.manifest):
-                await self._moved.wait()
-                continue
-            self._hub = HubFeed(place)
-            asking = asyncio.create_task(self._hub.run())
-            waiting = asyncio.create_task(self._moved.wait())
-            try:
-                await asyncio.wait((asking, waiting), return_when=asyncio.FIRST_COMPLETED)
-                if asking.done():
-                    asking.result()
-            finally:
-                for task in (asking, waiting):
-                    task.cancel()
-                await asyncio.gather(asking, waiting, return_exceptions=True)
-                self._hub = None
+        """Ask Hub or manifest what the download should come to; until cancelled."""
+        await self._download.run()
 
     @property
     def places(self) -> Places:
@@ -121,7 +92,7 @@ class LaneSurvey:
     def view(self, now: float, serving: Mapping[str, str], containers: Mapping[str, Sequence[Container]]) -> Surveyed:
         """Everything at monotonic time `now`. `serving` is the mounted revision by host, `containers` all of a host."""
         if self._asleep.since():  # no rate and no standstill can be told across what nobody counted
-            self._samples.clear()
+            self._download.forget()
             self._row_samples.clear()
         site = self._read_site()
         repos = tuple(self._read_repos())
@@ -167,9 +138,7 @@ class LaneSurvey:
             return
         self._site = found
         before, self._places = self._places, self._placed(found)
-        if before.download != self._places.download:
-            self._samples.clear()
-            self._moved.set()
+        self._download.move(self._places.download)
         if before.ranks != self._places.ranks or before.rows_shards != self._places.rows_shards:
             self._row_samples.clear()
         self._ask()
@@ -201,10 +170,6 @@ class LaneSurvey:
             return None
         return oldest(f"{self._places.head}:{self._places.site_file}", [site], None)
 
-    def _knows_serving(self, serving: Mapping[str, str], known: Collection[str]) -> bool:
-        """Whether it is known which revision serves, or cannot be: before that a kept one looks like a new one."""
-        return bool(serving or known) or self._lane.runs_in == "host" or len(self._samples) > SERVING_SAMPLES
-
     def _read_download(
         self, now: float, serving: Mapping[str, str], known: Collection[str]
     ) -> Reading[Download] | None:
@@ -213,49 +178,8 @@ class LaneSurvey:
             return self._not_yet(self._recipe.checkpoint is not None)
         own = self._looked(place.host, "download.repo") is not None
         repo = self._repo(place.host, "download.repo" if own else "repo")
-        units_read = self._looked(place.host, "download.units")
-        units = self._units.of("download", units_read)
-        processes = self._processes.of("download", self._looked(place.host, "download.processes"))
-        if repo.value is not None and repo.taken_mono is not None:
-            network = self._answers.of("download.net", self._looked(place.host, "download.net"))
-            received = parse_received(network.body) if network is not None else None
-            self._sample(repo.taken_mono, repo.value, processes, units, received, place.host)
-        if not self._samples or not self._knows_serving(serving, known):
-            return oldest(f"{place.host}:{place.repo}", [repo], None)
-        expected, upstream = (None, "") if self._hub is None else (self._hub.expected, self._hub.upstream)
-        served = tuple(dict.fromkeys(serving.values()))
-        basis = (place, self._samples[-1], expected, upstream, *served, int(now / JUDGE_EVERY_S))
-        value = self._download.of(
-            basis,
-            lambda: read_download(
-                tuple(self._samples),
-                host=place.host,
-                revision=place.revision or (expected.revision if expected is not None and place.manifest else ""),
-                expected=expected,
-                serving=served,
-                unit=place.unit,
-                upstream=upstream,
-                now=max(now, self._samples[-1].at),
-                model=place.model,
-            ),
-        )
-        if self._hub is not None and value.revision:
-            self._hub.want(value.revision)  # a later download is another revision: its list is asked for then
-        return oldest(f"{place.host}:{place.repo}", [repo, units_read], value)
-
-    def _sample(
-        self,
-        at: float,
-        repo: HubRepo,
-        processes: tuple[Process, ...] | None,
-        units: Units | None,
-        received: int | None,
-        host: str,
-    ) -> None:
-        if self._samples and self._samples[-1].at >= at:
-            return
-        wall = self._hosts[host].host_wall(at)
-        self._samples.append(DownloadSample(at, repo, processes, units, wall=wall, received=received))
+        told = bool(serving or known) or self._lane.runs_in == "host"
+        return self._download.read(place, repo, serving, known=told, now=now)
 
     # --- row copies ------------------------------------------------------------------------------------------------
 
