@@ -95,8 +95,8 @@ def _without_stamp(text: str, stamp: str, width: int) -> str:
     found = _OWN_STAMP.match(text)
     if found is None or (":" in stamp and found[1] != stamp):
         return text
-    parts = "" if ":" in stamp else found[1], found[2], text[found.end() :]
-    return " ".join(part for part in parts if part)
+    own = ("" if ":" in stamp else found[1], found[2], text[found.end() :])
+    return " ".join(part for part in own if part)
 
 
 def _line(sheet: Sheet, line: LogLine, glance: Glance) -> None:
