@@ -16,7 +16,8 @@ from email.utils import formatdate
 from typing import NamedTuple, Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from console.rehearsal.boxes import Box, Boxes, LogEntry, image_id
+from console.rehearsal.box import Box, LogEntry, image_id
+from console.rehearsal.boxes import Boxes
 
 API, OLDEST, ENGINE = "1.50", "1.24", "28.2.2"
 NEVER = "0001-01-01T00:00:00Z"

@@ -23,7 +23,8 @@ from typing import Any
 import asyncssh
 
 from console.reach.private import PrivateFolder
-from console.rehearsal.boxes import Box, Boxes
+from console.rehearsal.box import Box
+from console.rehearsal.boxes import Boxes
 from console.rehearsal.checks import check_fault
 from console.rehearsal.faults import (
     FAULT,
