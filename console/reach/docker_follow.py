@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from console import sanitize
 from console.reach.docker_door import DockerDoor
 from console.reach.docker_log import Demultiplexer, Lines, Pending, StampedLine, api_time, stamped
-from console.reach.docker_threads import DockerSilent, DockerUnreadable, NoSuchContainer, Threads
-from console.reach.link import ReachError
+from console.reach.docker_reading import LogReading, spread, trouble
+from console.reach.docker_threads import NoSuchContainer, Threads
 
 if TYPE_CHECKING:
     from console.reach.docker_sdk import Sdk
@@ -34,12 +33,11 @@ class LogFollower:
     """A log being followed; `close` ends it. Lines come on the event loop, in batches, newest last."""
 
     def __init__(self, door: DockerDoor, threads: Threads, container_id: str, on_line: OnLine) -> None:
-        self._door, self._threads = door, threads
         self._id, self._on_line = container_id, on_line
         self._pending = Pending()
         self._loop, self._came = asyncio.get_running_loop(), asyncio.Event()
         self._newest = 0
-        self._sdk: Sdk | None = None
+        self._reading = LogReading(door, threads)
         self._tasks = (asyncio.create_task(self._follow()), asyncio.create_task(self._feed()))
         self.closed = False
         self.problem = ""
@@ -55,8 +53,7 @@ class LogFollower:
         self.closed = True
         for task in self._tasks:
             task.cancel()
-        if self._sdk is not None:
-            self._sdk.abort()
+        self._reading.abort()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _follow(self) -> None:
@@ -64,27 +61,15 @@ class LogFollower:
         while True:
             before = self._newest
             try:
-                await self._once()
+                await self._reading.once(self._read)
                 self.problem = ""
             except NoSuchContainer:
                 self.problem = "container is gone"
                 return
-            except DockerUnreadable as error:
-                self.problem = error.problem.problem
-            except (DockerSilent, ReachError, TimeoutError) as error:
-                self.problem = f"log lost, asking again: {sanitize.line(str(error), 200) or 'no answer in time'}"
-            except Exception as error:  # a silent end would look like a quiet log
-                self.problem = f"log cannot be read: {type(error).__name__}: {sanitize.line(str(error), 200)}"
+            except Exception as error:
+                self.problem = trouble(error)
             wait = RETRY_FIRST if self._newest != before else min(RETRY_MOST, wait * 2)
-            await asyncio.sleep(wait * random.uniform(0.8, 1.2))  # noqa: S311 - spreads load, hides nothing
-
-    async def _once(self) -> None:
-        sdk = self._sdk = await self._door.client()
-        try:
-            await self._threads.call(lambda: self._read(sdk), limit=None, abort=sdk.abort)
-        finally:
-            sdk.close()
-            self._sdk = None
+            await asyncio.sleep(spread(wait))
 
     def _read(self, sdk: Sdk) -> None:
         """In the thread: the log until it ends."""

@@ -7,15 +7,14 @@ that counts, so that lines are taken in the reading thread itself.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from console import sanitize
 from console.reach.docker_door import DockerDoor
 from console.reach.docker_log import Demultiplexer, Lines, StampedLine, api_time, stamped
-from console.reach.docker_threads import DockerSilent, DockerUnreadable, NoSuchContainer, Threads
-from console.reach.link import ReachError
+from console.reach.docker_reading import LogReading, spread, trouble
+from console.reach.docker_threads import DockerUnreadable, NoSuchContainer, Threads
 
 if TYPE_CHECKING:
     from console.reach.docker_sdk import Sdk
@@ -46,13 +45,12 @@ class LogScan:
         self, door: DockerDoor, threads: Threads, container_id: str, take: Take, *, since: float | None, follow: bool
     ) -> None:
         """`since` is the start in Unix seconds; without `follow` it ends with the newest line."""
-        self._door, self._threads = door, threads
         self._id, self._take, self.following = container_id, take, follow
         self._since = 0 if since is None else max(0, int((since - EARLY) * 1e9))
         self._newest = 0
         self._bytes = 0
         self._flooded = False
-        self._sdk: Sdk | None = None
+        self._reading = LogReading(door, threads)
         self.closed = False
         self.done = False
         """Nothing more will be read: enough came, the log ended, or it cannot be read at all."""
@@ -70,8 +68,7 @@ class LogScan:
         """End thread, connection and task."""
         self.closed = True
         self._task.cancel()
-        if self._sdk is not None:
-            self._sdk.abort()
+        self._reading.abort()
         await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
@@ -79,32 +76,17 @@ class LogScan:
         while not self.done:
             before = self._newest
             try:
-                await self._once()
+                await self._reading.once(self._read)
                 self.problem, self.at_end = "", not self._flooded
                 self.done = self.done or not self.following
             except NoSuchContainer:
                 self.problem, self.done = "container is gone", True
-            except DockerUnreadable as error:
-                self.problem = error.problem.problem
-                if NO_READING in self.problem:
+            except Exception as error:
+                self.problem = trouble(error)
+                if isinstance(error, DockerUnreadable) and NO_READING in self.problem:
                     self.problem, self.done = "its log driver keeps nothing that could be read", True
-            except (DockerSilent, ReachError, TimeoutError) as error:
-                self.problem = f"log lost, asking again: {sanitize.line(str(error), 200) or 'no answer in time'}"
-            except Exception as error:  # a silent end would look like a quiet log
-                self.problem = f"log cannot be read: {type(error).__name__}: {sanitize.line(str(error), 200)}"
             wait = RETRY_FIRST if self._newest != before else min(RETRY_MOST, wait * 2)
-            await asyncio.sleep(0 if self.done else FLOOD_PAUSE if self._flooded else self._spread(wait))
-
-    def _spread(self, wait: float) -> float:
-        return wait * random.uniform(0.8, 1.2)  # noqa: S311 - spreads load, hides nothing
-
-    async def _once(self) -> None:
-        sdk = self._sdk = await self._door.client()
-        try:
-            await self._threads.call(lambda: self._read(sdk), limit=None, abort=sdk.abort)
-        finally:
-            sdk.close()
-            self._sdk = None
+            await asyncio.sleep(0 if self.done else FLOOD_PAUSE if self._flooded else spread(wait))
 
     def _asked(self) -> dict[str, str]:
         most = FLOOD_LINES if self._flooded else MOST_LINES
