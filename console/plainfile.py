@@ -14,10 +14,13 @@ def read_plain(path: Path, most: int) -> tuple[os.stat_result, bytes]:
     Raises OSError, also for pipes and sockets, and ValueError for a path that cannot be one.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         info = os.fstat(descriptor)
         if stat.S_ISFIFO(info.st_mode):
             raise OSError(errno.EINVAL, "a pipe, not a file", str(path))
         if stat.S_ISDIR(info.st_mode):
             raise IsADirectoryError(errno.EISDIR, "a folder, not a file", str(path))
-        return info, file.read(most) or b""
+        with open(descriptor, "rb", closefd=False) as file:
+            return info, file.read(most) or b""
+    finally:
+        os.close(descriptor)

@@ -30,8 +30,14 @@ def test_a_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path: Path) -> None:
         read_plain(pipe, 100)
     with pytest.raises(TomlUnreadable, match="a pipe, not a file"):
         read_toml(pipe)
-    with pytest.raises(IsADirectoryError):
+
+
+def test_a_folder_is_named_and_nothing_stays_open(tmp_path: Path) -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    with pytest.raises(IsADirectoryError, match="a folder, not a file") as caught:
         read_plain(tmp_path, 100)
+    assert caught.value.filename == str(tmp_path)
+    assert set(os.listdir("/proc/self/fd")) == before
 
 
 async def test_a_manifest_that_is_a_pipe_says_so(tmp_path: Path) -> None:

@@ -10,16 +10,15 @@ import asyncio
 import contextlib
 import fcntl
 import os
-import stat
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import platformdirs
 
+from console.plainfile import read_plain
 from console.readings.boot import BootRecord
 from console.readings.recorded import (
     NOTHING,
@@ -35,6 +34,7 @@ from console.readings.recorded import (
     merged,
 )
 from console.snapshot import Severity
+from console.wholefile import write_whole
 
 SAVE_EVERY_S = 60.0
 """Seconds between two writes of what came little by little; a boot is written at once."""
@@ -216,9 +216,7 @@ def read_records(file: Path) -> Outcome:
     try:
         return Outcome(*_taken(file))
     except RecordsNewer as error:
-        return Outcome(
-            None, problem=f"{file} is of a newer laneswap ({error}): left alone, nothing is kept", newer=True
-        )
+        return _newer(file, error)
     except OSError as error:
         return Outcome(None, problem=f"records of earlier boots cannot be read: {_words(error, file)}")
 
@@ -230,14 +228,16 @@ def add_records(file: Path, new: Recorded) -> Outcome:
         with _locked(file.with_suffix(".lock")):
             kept, said = _taken(file)
             whole = merged(kept, new)
-            _write(file, encode(whole))
+            write_whole(file, encode(whole))
     except RecordsNewer as error:
-        return Outcome(
-            None, problem=f"{file} is of a newer laneswap ({error}): left alone, nothing is kept", newer=True
-        )
+        return _newer(file, error)
     except OSError as error:
         return Outcome(None, problem=f"records of boots cannot be kept: {_words(error, file)}")
     return Outcome(whole, said)
+
+
+def _newer(file: Path, error: RecordsNewer) -> Outcome:
+    return Outcome(None, problem=f"{file} is of a newer laneswap ({error}): left alone, nothing is kept", newer=True)
 
 
 def _words(error: OSError, file: Path) -> str:
@@ -247,7 +247,7 @@ def _words(error: OSError, file: Path) -> str:
 def _taken(file: Path) -> tuple[Recorded, str]:
     """What the file holds, and what had to be done with it. Raises OSError and RecordsNewer."""
     try:
-        data = _bytes(file)
+        _, data = read_plain(file, MOST_BYTES + 1)
     except FileNotFoundError:
         return NOTHING, ""
     try:
@@ -260,18 +260,6 @@ def _taken(file: Path) -> tuple[Recorded, str]:
         aside = file.with_suffix(".json.damaged")
         os.replace(file, aside)
         return NOTHING, f"records of earlier boots are damaged ({error}): moved to {aside}, begun anew"
-
-
-def _bytes(file: Path) -> bytes:
-    """The bytes of a plain file, one more than allowed at most. Raises OSError, also for what is no plain file."""
-    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(None, "no plain file", str(file))
-        with open(descriptor, "rb", closefd=False) as opened:
-            return opened.read(MOST_BYTES + 1)
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager
@@ -295,23 +283,3 @@ def _try(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _write(file: Path, data: bytes, sync: Callable[[int], None] = os.fsync) -> None:
-    """The whole file or none of it, also when the machine dies meanwhile."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{file.stem}.", suffix=".tmp", dir=file.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as opened:
-            opened.write(data)
-            opened.flush()
-            sync(descriptor)
-        os.replace(name, file)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
-    folder = os.open(file.parent, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        sync(folder)
-    finally:
-        os.close(folder)

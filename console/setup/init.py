@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from console.fleet.sitefile import MOST_BYTES
 from console.sanitize import line
 from console.setup.newfleet import plain_found, write_fleet
 from console.setup.origin import ADDRESSES, Found, FoundHost, beside, is_address, recognise
+from console.wholefile import write_whole
 
 READ_LIMIT_S = 40.0
 """Seconds for connection, login and reading."""
@@ -121,33 +121,11 @@ def save(text: str, path: Path, *, force: bool) -> None:
         raise FleetError(path, ["exists already; choose another --output, or overwrite it with --force"])
     target = Path(os.path.realpath(path)) if force else path
     try:
-        _replace(text, target, force=force)
+        write_whole(target, text.encode(), mode=0o666 & ~_umask(), over=force)
     except FileExistsError:
         raise FleetError(path, ["has come into being meanwhile; it was left as it is"]) from None
     except OSError as error:
         raise FleetError(path, [f"cannot be written: {error.strerror or error}"]) from error
-
-
-def _replace(text: str, target: Path, *, force: bool) -> None:
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fchmod(file.fileno(), 0o666 & ~_umask())
-            os.fsync(file.fileno())
-        if force:
-            os.replace(name, target)
-        else:
-            os.link(name, target)  # never over a file that somebody else has made since
-    finally:
-        if os.path.lexists(name):
-            os.unlink(name)
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _umask() -> int:

@@ -356,20 +356,6 @@ async def test_a_lock_that_another_console_holds_is_waited_for_and_then_left(
     assert file.exists() and console.problem == ""
 
 
-def test_a_write_that_breaks_leaves_the_old_file(tmp_path: Path) -> None:
-    file = tmp_path / "lane.json"
-    add_records(file, Recorded((BOOT,)))
-    before = file.read_bytes()
-
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    with pytest.raises(OSError, match="No space left"):
-        records._write(file, b"half", full)
-    assert file.read_bytes() == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["lane.json", "lane.lock"]
-
-
 async def test_a_rehearsal_begins_with_what_it_is_given_and_writes_nothing(tmp_path: Path) -> None:
     told = Told()
     console = LaneRecords(told, None, Recorded((boot(1),), (Pool(1000.0, 5_000_000),)))
