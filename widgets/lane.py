@@ -297,7 +297,8 @@ def _one_line(glance: Glance, width: int) -> Row:
     line = section(glance, Title(4, "engine", in_lane(oldest(readings, glance.now), lane)), width)
     process, http, scrape, progress = lights(glance)
     light = lane.lights.process
-    proc = f"{light.running}/{light.expected}" if light.expected else fmt.NONE
+    unread = bool(light.unknown) and not light.running  # then nobody knows of any: that is not 0
+    proc = process.word if unread else f"{light.running}/{light.expected}" if light.expected else fmt.NONE
     pieces: list[tuple[str, Ink]] = []
     steps = lane.lights.progress.steps
     step = fmt.count(steps) if lane.lights.progress.progress is Progress.MOVING else progress.word
