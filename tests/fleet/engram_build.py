@@ -1,8 +1,8 @@
 """Builds a small Engram row copy in the way of engram_local.py (aidendle94/sparkrun-recipes): for tests on hosts.
 
-`python3 engram_build.py SOURCE DESTINATION LAYER:START:END... [--mb-s=N] [--holes] [--crash]`: sparse shards with the
-apparent size of the whole tables, the rows of each range at their own offsets, the manifest last. `--holes` leaves
-every other megabyte unwritten, `--crash` ends before the manifest. Runs on a python3 that cannot import json.
+`python3 engram_build.py SOURCE DESTINATION LAYER:START:END... [--mb-s=N] [--hurry=FILE] [--holes]`: sparse shards with
+the apparent size of the whole tables, the rows of each range at their own offsets, the manifest last. `--mb-s` holds
+until FILE is there, `--holes` leaves every other piece unwritten. Runs on a python3 that cannot import json.
 """
 
 import os
@@ -14,6 +14,7 @@ HEADER = 4096
 SHARDS = {1: "model-00047-of-00048.safetensors", 14: "model-00048-of-00048.safetensors"}
 TABLES = {1: 90_000, 14: 90_300}
 MB = 1_000_000
+PIECE = 250_000
 
 
 def main(arguments: "list[str]") -> None:
@@ -22,6 +23,7 @@ def main(arguments: "list[str]") -> None:
     source, destination, *ranges = [word for word in arguments if not word.startswith("--")]
     rate = next((float(word[7:]) * MB for word in options if word.startswith("--mb-s=")), 1e12)
     os.makedirs(destination, exist_ok=True)
+    hurry = next((word[8:] for word in options if word.startswith("--hurry=")), "")
     due = time.monotonic()
     layers = []
     for word in ranges:
@@ -32,16 +34,15 @@ def main(arguments: "list[str]") -> None:
         at, last = HEADER + start * ROW, HEADER + end * ROW
         odd = False
         while at < last:
-            size = min(MB, last - at)
+            size = min(PIECE, last - at)
             odd = not odd
             if odd or "--holes" not in options:
                 os.pwrite(fd, os.urandom(size), at)
             at += size
             due = max(time.monotonic(), due) + size / rate
-            time.sleep(max(0.0, due - time.monotonic()))
+            while not os.path.exists(hurry) and time.monotonic() < due:
+                time.sleep(0.05)
         os.close(fd)
-    if "--crash" in options:
-        return
     with open(os.path.join(destination, "engram-local.json"), "w") as manifest:
         created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         manifest.write('{"source": "%s", "layers": {%s}, "quant": "fp8", ' % (source, ", ".join(layers)))  # noqa: UP031
