@@ -399,6 +399,20 @@ def test_ssh_files_are_named_and_counted(tmp_path: Path) -> None:
     assert [check.verdict for check in ssh_file_checks(parse(FLEET))] == [Verdict.OK]
 
 
+def test_one_host_s_own_known_hosts_do_not_hide_those_of_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual, own = tmp_path / "usual", tmp_path / "own"
+    usual.write_text("a ssh-ed25519 AAAA\n")
+    own.write_text("b ssh-ed25519 AAAA\nc ssh-ed25519 AAAA\n")
+    monkeypatch.setattr("console.doctor.machine.USER_FILES", (str(usual),))
+    monkeypatch.setattr("console.doctor.machine.GLOBAL_FILES", ())
+    text = FLEET.replace(
+        '{ ssh = "local", docker = "" }', f'{{ ssh = "b", known_hosts = "{own}" }}\nz = {{ ssh = "a" }}'
+    )
+    assert by_name(ssh_file_checks(parse(text)))["known hosts"].found == f"{own} (2 entries), {usual} (1 entry)"
+
+
 # --- all of it -------------------------------------------------------------------------------------------------------
 
 COMMANDS = {

@@ -148,13 +148,18 @@ _ANY = Host(ssh="any")
 
 
 def _known_hosts(hosts: Sequence[Host]) -> Check:
-    files = [host.known_hosts for host in hosts if host.known_hosts] or [*USER_FILES, *GLOBAL_FILES]
+    usual = [*USER_FILES, *GLOBAL_FILES]
+    files = [file for host in hosts for file in ([host.known_hosts] if host.known_hosts else usual)] or usual
     counted = {file: _entries(Path(file).expanduser()) for file in dict.fromkeys(files)}
-    there = [f"{_short(file)} ({count} entries)" for file, count in counted.items() if count is not None]
+    there = [f"{_short(file)} ({_many(count)})" for file, count in counted.items() if count is not None]
     if there:
         return HERE.ok("known hosts", ", ".join(there))
     advice = "log in to each host once with ssh, and compare its fingerprint before you say yes"
     return HERE.look("known hosts", "no such file: every host key is unknown", advice)
+
+
+def _many(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count} entries"
 
 
 def _entries(path: Path) -> int | None:

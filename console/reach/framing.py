@@ -14,7 +14,7 @@ MOST_LINE = 2 << 20
 """Bytes of one line; a longer one is dropped."""
 MOST_TEXT = 1 << 20
 """Characters of one text of a frame."""
-_KINDS = frozenset({"node", "gpu", "facts", "cgroup", "look", "error"})
+_KINDS = frozenset({"node", "gpu", "facts", "look", "error"})
 _NOISE_KEPT, _NOISE_SEEN = 3, 20
 """Unmarked lines that are kept, and that are looked at in one piece of the stream."""
 
