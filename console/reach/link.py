@@ -19,9 +19,10 @@ from console.readings.output import Output
 class Frame:
     """One frame of a host's sampler stream: raw texts by name, dated by both clocks.
 
-    `kind` is the source group: `node` (meminfo, psi_memory, numa, zoneinfo), `gpu`, `facts`, `look`, `error`. `sequence` grows by one per frame of the stream; `host_mono` is the host's monotonic clock and
-    `host_wall` its Unix time, `received` the console's monotonic time. `started` is the host's monotonic time
-    before the source was read: `host_mono - started` is how long the source took.
+    `kind` is the source group: `node` (meminfo, psi_memory, numa, zoneinfo), `gpu`, `facts`, `look`, `error`.
+    `sequence` grows by one per frame of the stream; `host_mono` is the host's monotonic clock and `host_wall` its Unix
+    time, `received` the console's monotonic time. `started` is the host's monotonic time before the source was read:
+    `host_mono - started` is how long the source took.
 
     The texts of a `look` frame are answers by the `key` of their look, of those only that were due; an answer that is
     what it was the last time is the very same object.
