@@ -4,19 +4,26 @@ Imported only when a host's Docker is first asked (it brings requests and urllib
 in threads (`docker_threads`), which end as soon as `abort` is called.
 """
 
+# ruff: noqa: E402 (requests is told first what it is to do without)
 from __future__ import annotations
 
 import contextlib
 import io
 import json
 import socket
+import sys
 import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, cast
 from urllib.parse import quote
 
-import requests
+# What guesses encodings is not wanted, bodies are read as UTF-8 here: 1 MB. requests does without it, and says so.
+sys.modules.setdefault("charset_normalizer", cast(Any, None))
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import requests
 import urllib3
 from docker import APIClient
 from docker.errors import APIError, DockerException
