@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from console.fleet.sitetypes import Site
-from console.readings.rows import ROW_BYTES, ManifestUnreadable, RowRange, parse_ranges
+from console.readings.rows import ManifestUnreadable, RowRange, parse_ranges
 
 if TYPE_CHECKING:
     from console.fleet.filling import Filling
@@ -112,7 +112,6 @@ class Places:
     """Names of the files that hold rows."""
     tp: int = 0
     """Number of parts that the row tables are cut into; 0 for a recipe without copies."""
-    row_bytes: int = ROW_BYTES
     downloaders: tuple[str, ...] = ()
     """Parts of the command lines of what may be fetching the checkpoint."""
 
@@ -147,7 +146,6 @@ def places(name: str, lane: Lane, recipe: Recipe, site: Site | None) -> Places:
         rows_manifest=rows.manifest if rows else "",
         rows_shards=rows.shards if rows else (),
         tp=_parts(rows, len(fill.words("hosts")) or len(ranks)),
-        row_bytes=rows.row_bytes if rows else ROW_BYTES,
         downloaders=recipe.checkpoint.downloaders if recipe.checkpoint else _usual_downloaders(),
     )
 

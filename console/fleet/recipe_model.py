@@ -12,7 +12,6 @@ from console.fleet.recipe_boot import BootRecipe
 from console.fleet.recipe_watchdog import WatchdogRecipe
 from console.fleet.sitetypes import SiteKind
 from console.fleet.tomlfile import Strict
-from console.readings.rows import ROW_BYTES
 
 SiteName = Literal[
     "hosts", "users", "homes", "revision", "repo", "holder", "holder_repo", "holder_rows", "rows",
@@ -97,8 +96,6 @@ class RowsRecipe(Strict):
     """The files that hold rows."""
     tp: Literal["ranks"] | int = "ranks"
     """Number of parts that the tables are cut into; `ranks`: as many as the lane has."""
-    row_bytes: int = Field(default=ROW_BYTES, gt=0)
-    """Bytes of one row."""
     tables: dict[int, int] = Field(default_factory=dict)
     """Rows of each layer's table, by layer."""
 
