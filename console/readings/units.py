@@ -135,11 +135,6 @@ def parse_units(text: str) -> Units:
     return _units(number(answer.values.get("code", "")), shown, [row for row in rows if row.startswith("@")], said)
 
 
-def parse_show(text: str) -> tuple[Unit, ...]:
-    """The units of plain `systemctl show` text."""
-    return tuple(_unit(block) for block in _blocks(text))
-
-
 def _units(code: int | None, shown: str, groups: Sequence[str], said: str) -> Units:
     blocks = _blocks(shown)
     files = _files(groups)

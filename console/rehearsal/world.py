@@ -30,7 +30,6 @@ NET_HEAD = """\
 Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier
 """
-WorldFault = DownloadFault | RowsFault | WatchdogFault | SnapshotFault | FileFault | DiskFault | UpstreamFault
 
 
 class World:

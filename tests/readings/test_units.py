@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.readings.units import Unit, UnitMemory, parse_show, parse_units, stamp, unit_state
+from console.readings.units import Unit, UnitMemory, parse_units, stamp, unit_state
 
 GIB = 1 << 30
 SHOWN = """\
@@ -140,10 +140,11 @@ def test_a_unit_that_was_killed_at_its_cap() -> None:
         "Id=hf-download.service\nActiveState=failed\nSubState=failed\nResult=oom-kill\nExecMainCode=2\n"
         "ExecMainStatus=9\nMemoryMax=4294967296\nMemoryPeak=4294967296\n"
     )
-    (unit,) = parse_show(text)
+    found = parse_units(text)
+    (unit,) = found.items
     assert (unit.active, unit.result, unit.main_code, unit.main_status) == ("failed", "oom-kill", 2, 9)
     assert unit.load == "", "not said"
-    assert parse_units(text).memory == (("hf-download.service", UnitMemory(None, 4 * GIB, 4 * GIB, None, None)),)
+    assert found.memory == (("hf-download.service", UnitMemory(None, 4 * GIB, 4 * GIB, None, None)),)
 
 
 @pytest.mark.parametrize(
