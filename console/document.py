@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from typing import Any
 
 from console import __version__
@@ -166,6 +167,11 @@ def iso(wall: float | None) -> str | None:
 
 def plain(value: Any) -> Any:
     """Dataclasses, tuples and mappings as JSON-ready data; NaN and infinity become null."""
+    kind: type = type(value)
+    if kind in _AS_THEY_ARE:
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
     if isinstance(value, HttpAnswer):
         return {
             "transport": value.transport,
@@ -173,13 +179,23 @@ def plain(value: Any) -> Any:
             "took_s": round(value.took, 3),
             "detail": value.detail or None,
         }
-    if is_dataclass(value) and not isinstance(value, type):
-        hidden = CONSOLE_CLOCK | LONG | (OF_HTTP if isinstance(value, HttpLight) else frozenset())
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value) if field.name not in hidden}
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
+    names = _shown(kind)
+    if names is not None:
+        return {name: plain(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(item) for item in value]
     return value
+
+
+_AS_THEY_ARE = frozenset({str, int, bool, type(None)})
+
+
+@lru_cache(maxsize=512)
+def _shown(kind: type) -> tuple[str, ...] | None:
+    """The fields of a dataclass that are shown; None for what is none. Kept: a thousand hosts have a million fields."""
+    if not is_dataclass(kind):
+        return None
+    hidden = CONSOLE_CLOCK | LONG | (OF_HTTP if issubclass(kind, HttpLight) else frozenset())
+    return tuple(field.name for field in fields(kind) if field.name not in hidden)
