@@ -15,6 +15,9 @@ from console.reach.sampler import LABEL
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+LEAP = 1.25
+"""Times the true rate beyond which one is a leap: a doubled delta makes far more of it, late scrapes less."""
+
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def fleet() -> AsyncIterator[Watched]:
@@ -125,14 +128,15 @@ async def test_a_counter_reset_is_a_restart_and_no_rate_leaps(watched: Watched) 
 
     def restarted(lane: dict[str, Any]) -> bool:
         value = lane["throughput"]["value"]
-        rates.append(value["decode_tps"] if value else None)
+        if value:  # on a busy machine a scrape may be late: then there is no value, and no rate to judge
+            rates.append(value["decode_tps"])
         return bool(value and value["restarted"] and value["generation_total"] < before)
 
     await watched.fault("reset")
     lane = await watched.until_lane(restarted, "the restart")
     assert lane["state"] == "serving" and "counters started again" in lane["why"]
     await watched.until_lane(lambda lane: not restarted(lane), "the restart has left the window")
-    assert all(rate is not None and 0 <= rate <= 1.01 * TPS for rate in rates)
+    assert rates and all(rate is not None and 0 <= rate <= LEAP * TPS for rate in rates), rates
     events = [event["text"] for event in watched.document()["events"] if event["subject"] == LANE]
     assert "counters started again: the engine was restarted" in events
 
@@ -169,9 +173,14 @@ async def test_a_body_that_cannot_be_believed_leaves_the_lane_blind(
 async def test_a_dead_engine_is_down_and_boots_before_it_serves(watched: Watched) -> None:
     await watched.rehearsal.inject("container", host=HEAD, name="sgldsv41", action="exit", code=137)
     lane = await watched.until_lane(
-        lambda lane: lane["state"] == "down" and unreadable(lane["throughput"], "refused"), "the lane is down"
+        lambda lane: (
+            lane["state"] == "down"
+            and unreadable(lane["throughput"], "refused")
+            and lane["ranks"][0]["word"] == "exited 137"
+        ),
+        "the lane is down and its container read",
     )
-    assert lane["ranks"][0]["word"] == "exited 137" and "spark-0 exited 137" in lane["why"]
+    assert "spark-0 exited 137" in lane["why"]
     assert lane["health"]["value"]["transport"] == "refused"
     found = alarm(watched.document(), f"state:{LANE}")
     assert found is not None and found["severity"] == "act" and "exited 137" in found["text"]
