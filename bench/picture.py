@@ -54,7 +54,7 @@ def main() -> None:
     """Draw one picture and write it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "console.svg")
-    parser.add_argument("--scenario", default="spark4")
+    parser.add_argument("--scenario", default="prepare")
     parser.add_argument("--size", type=size_of, default=(120, 40))
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--theme", default="dark")
