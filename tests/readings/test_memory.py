@@ -255,7 +255,7 @@ def test_hostile_text_is_read_or_refused(text: str, other: str) -> None:
     assert all(node.cpus >= 0 for node in memory.numa)
 
 
-def test_a_serving_gb10_has_little_free_and_the_alarm_says_so() -> None:
+def test_a_serving_gb10_of_a_published_run() -> None:
     """Figures of a published run: 2.9 GiB free of 121.6 while it serves, with 10.5 GiB of page cache."""
     text = (Path(__file__).parents[1] / "data" / "fleet" / "meminfo-serving-gb10.txt").read_text()
     memory = parse_memory(text)
