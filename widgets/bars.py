@@ -290,6 +290,14 @@ def rail(glance: Glance, width: int) -> Row:
     return line.build()
 
 
+def _anything_read(glance: Glance) -> bool:
+    """Before the first reading nobody knows whether there would be an alarm."""
+    hosts, lanes = glance.snapshot.hosts, glance.snapshot.lanes
+    return any(host.memory.taken_mono is not None for host in hosts) or any(
+        lane.health.taken_mono is not None for lane in lanes
+    )
+
+
 def alarm_line(glance: Glance, width: int) -> Row:
     """The worst alarm that is not acknowledged, and how many more there are; then those that nobody saw."""
     line = Line(width, glance.signs)
@@ -297,7 +305,7 @@ def alarm_line(glance: Glance, width: int) -> Row:
     if not unseen and (gone := worst_returned(glance.returned)) is not None:
         return _returned_line(line, glance, gone, width)
     if not glance.alarms:
-        line.put(1, "no alarms", DIM)
+        line.put(1, "no alarms" if _anything_read(glance) else "nothing read yet", DIM)
         return line.build()
     alarm = glance.alarms[0]
     acked = alarm.key in glance.acknowledged
