@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from widgets.glance import Layout, layout_for
 
@@ -51,6 +52,12 @@ def grid(columns: int, rows: int, wish: Wish, zoomed: str = "", opened: str = ""
 
     A pane that has no place of its own is opened between the others: the last row of panes makes room for it.
     """
+    return dict(_grid(columns, rows, wish, zoomed, opened))
+
+
+@lru_cache(maxsize=64)
+def _grid(columns: int, rows: int, wish: Wish, zoomed: str, opened: str) -> dict[str, Place]:
+    """The same four times a second, and another one only where the terminal or the lane changes."""
     columns, rows = max(1, columns), max(1, rows)
     layout = layout_for(columns, rows)
     places = _bars(columns, rows, layout)

@@ -60,14 +60,15 @@ class Moment:
 def glance(moment: Moment, view: View, place: Place, columns: int, rows: int, faulty: Faulty) -> Glance:
     """The glance for one screen of a terminal of this size. Alarms are always those of the newest picture."""
     lane = lane_or_worst(moment.shown, view.lane)
+    of_lanes = {item.name: _lamps(moment.shown, item, faulty) for item in moment.shown.lanes}
     return Glance(
         snapshot=moment.shown,
         lane=lane,
-        lamps=_lamps(moment.shown, lane, faulty),
+        lamps=of_lanes[lane.name],
         alarms=_unseen_first((*moment.own_alarms, *_alarms(moment.newest, faulty)), view.acknowledged),
         acknowledged=view.acknowledged,
         returned=view.returned,
-        lanes=tuple(_of_lane(item.name, _lamps(moment.shown, item, faulty)) for item in moment.shown.lanes),
+        lanes=tuple(_of_lane(name, four) for name, four in of_lanes.items()),
         layout=layout_for(columns, rows),
         focus=view.focus,
         held=moment.held,
