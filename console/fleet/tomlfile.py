@@ -58,13 +58,13 @@ def read_toml(source: Path | Traversable) -> dict[str, Any]:
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
-        raise TomlUnreadable(f"cannot be read: {error}") from error
+        raise TomlUnreadable(f"cannot be read: {error.strerror or error}") from error
     if len(data) > MOST_BYTES:
         raise TomlUnreadable(f"cannot be read: larger than {MOST_BYTES >> 20} MiB")
     try:
         text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig").read()
     except UnicodeDecodeError as error:
-        raise TomlUnreadable(f"cannot be read: {error}") from error
+        raise TomlUnreadable(f"cannot be read: {error.strerror or error}") from error
     return parse_toml(text)
 
 
