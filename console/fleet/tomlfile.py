@@ -64,7 +64,7 @@ def read_toml(source: Path | Traversable) -> dict[str, Any]:
     try:
         text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig").read()
     except UnicodeDecodeError as error:
-        raise TomlUnreadable(f"cannot be read: {error.strerror or error}") from error
+        raise TomlUnreadable(f"cannot be read: {error}") from error
     return parse_toml(text)
 
 
