@@ -58,7 +58,8 @@ def read_toml(source: Path | Traversable) -> dict[str, Any]:
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
-        raise TomlUnreadable(f"cannot be read: {error.strerror or error}") from error
+        words = error.strerror if isinstance(error, OSError) else None
+        raise TomlUnreadable(f"cannot be read: {words or error}") from error
     if len(data) > MOST_BYTES:
         raise TomlUnreadable(f"cannot be read: larger than {MOST_BYTES >> 20} MiB")
     try:
