@@ -80,7 +80,7 @@ class AlarmBar(Bar):
 
     def slice(self, glance: Glance) -> tuple[object, ...]:
         """See `Drawn.slice`."""
-        return glance.alarms, glance.acknowledged, glance.returned
+        return glance.alarms, glance.acknowledged, glance.returned, bool(glance.alarms) or _anything_read(glance)
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `alarm_line`."""

@@ -126,6 +126,9 @@ def test_another_program_under_the_pid_of_the_log(tmp_path: Path) -> None:
     spec = spec_in(tmp_path)
     other = subprocess.Popen(["sleep", "100"])
     try:
+        end = time.monotonic() + 10
+        while not Path(f"/proc/{other.pid}/cmdline").read_bytes():  # the kernel fills it in a moment after the start
+            assert time.monotonic() < end
         Path(spec.log).write_text(f"2026-10-17 21:00:00 watchdog started (pid {other.pid}, interval 60)\n")
         os.utime(spec.log, (time.time() - 3600, time.time() - 3600))
         found = looked(spec, (other.pid,))
