@@ -105,7 +105,8 @@ class PtyConsole:
 
     def settle(self) -> None:
         """Read until nothing more comes for a while."""
-        while self.read(0.3):
+        end = time.monotonic() + 5.0  # a busy picture may never rest
+        while self.read(0.3) and time.monotonic() < end:
             pass
 
     def quit(self) -> int:
