@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CHILD = Path(__file__).with_name("console_child.py")
 WAIT = 30.0
 """Bound of every wait, seconds; long, because machines that run tests are busy."""
+SETTLE = 5.0
+"""Seconds after which the picture of a live fleet is taken as it is."""
 
 ALT_SCREEN_ON, ALT_SCREEN_OFF = b"\x1b[?1049h", b"\x1b[?1049l"
 CURSOR_OFF, CURSOR_ON = b"\x1b[?25l", b"\x1b[?25h"
@@ -104,8 +106,8 @@ class PtyConsole:
         return stat.rpartition(")")[2].split()[0] == "T"
 
     def settle(self) -> None:
-        """Read until nothing more comes for a while."""
-        end = time.monotonic() + 5.0  # a busy picture may never rest
+        """Read until nothing more comes for a while; a live fleet may never rest, so for SETTLE seconds at most."""
+        end = time.monotonic() + SETTLE
         while self.read(0.3) and time.monotonic() < end:
             pass
 
