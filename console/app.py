@@ -30,7 +30,8 @@ from console.alarms import Alarm
 from console.calling import Calling, Ways
 from console.snapshot import Source
 from screens import lanes
-from screens.base import ConsoleScreen, method_name
+from screens.acting import ActingKeys
+from screens.base import ConsoleScreen, Hands, MakeHands, method_name
 from screens.dashboard import DashboardScreen
 from screens.events import EventsScreen
 from screens.explain import ExplainScreen
@@ -38,6 +39,7 @@ from screens.faults import FaultLog, default_fault_file
 from screens.help import HelpScreen
 from screens.logs import LogsScreen
 from screens.palette import Commands
+from screens.strip import StripDesk
 from screens.terminal import ConsoleDriver
 from screens.timeline import Timeline
 from screens.view import Moment, View, glance
@@ -67,7 +69,7 @@ def stylesheet() -> Path:
     return packaged if packaged.exists() else Path(__file__).parents[1] / "console.tcss"
 
 
-class LaneswapApp(App[Any], inherit_bindings=False):
+class LaneswapApp(ActingKeys, App[Any], inherit_bindings=False):
     """The console on screen."""
 
     TITLE = "laneswap"
@@ -91,8 +93,13 @@ class LaneswapApp(App[Any], inherit_bindings=False):
         keymap: Path | None = None,
         faults: Path | None = None,
         driver_class: type[Driver] | None = None,
+        hands: MakeHands | None = None,
     ) -> None:
+        """`hands` makes what acts, after the first paint; without it this console only reads."""
         no_colour = bool(os.environ.get("NO_COLOR"))
+        self._make_hands = hands
+        self.hands: Hands | None = None
+        self.desk = StripDesk(self)
         super().__init__(driver_class=driver_class or ConsoleDriver, ansi_color=False)
         self.source = source
         self.read_only = read_only
@@ -157,6 +164,9 @@ class LaneswapApp(App[Any], inherit_bindings=False):
         self._started = True
         await self.source.start()
         self._answering = True
+        if self._make_hands is not None:
+            self.hands = self._make_hands(self.say)
+            await self.hands.start()
         self.tick()
         self._keep_what_stays()
         self.set_timer(FREEZE_AFTER, self._keep_what_stays)
@@ -218,6 +228,8 @@ class LaneswapApp(App[Any], inherit_bindings=False):
             async with asyncio.timeout(STOP_LIMIT):
                 # A start that is cancelled takes back what it had begun.
                 await asyncio.gather(*tasks, return_exceptions=True)
+                if self.hands is not None:
+                    await self.hands.close()
                 await self.source.stop()
         except Exception as error:
             self.fault("stop of the sources", error)
@@ -295,7 +307,7 @@ class LaneswapApp(App[Any], inherit_bindings=False):
             return None
         notice = self._notice if time.monotonic() < self._notice_until else self._standing()
         held = self.timeline.behind() if self.timeline.paused else None
-        moment = Moment(shown, newest, held, notice, self._own_alarms())
+        moment = Moment(shown, newest, held, notice, self._own_alarms(), self.desk.glance(), self.acts)
         return glance(moment, self.view, screen.PLACE, *self.size, self.fault)
 
     def _standing(self) -> str:
@@ -385,9 +397,6 @@ class LaneswapApp(App[Any], inherit_bindings=False):
         action, screen = BY_ID.get(ident), self.front()
         if action is None or screen is None or screen.PLACE not in action.places:
             return
-        if action.unavailable:
-            self.say(f"{action.shown} {action.title}: {action.unavailable}")
-            return
         answer = screen.answer(ident) or cast("Callable[[str], None] | None", getattr(self, method_name(ident), None))
         try:
             if answer is not None:
@@ -448,9 +457,11 @@ class LaneswapApp(App[Any], inherit_bindings=False):
         self.view = replace(self.view, lane=name, scroll={})
 
 
-def run_console(source: Source, *, read_only: bool = False, ascii: bool = False, theme: str = "dark") -> int:
+def run_console(
+    source: Source, *, read_only: bool = False, ascii: bool = False, theme: str = "dark", hands: MakeHands | None = None
+) -> int:
     """Run the console until it ends; its exit code. The process can end after this, whatever a library left behind."""
-    app = LaneswapApp(source, read_only=read_only, ascii=ascii, theme=theme)
+    app = LaneswapApp(source, read_only=read_only, ascii=ascii, theme=theme, hands=hands)
     app.ends_process = True
     app.run()
     return app.return_code or 0

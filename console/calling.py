@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from console.alarms import Alarm, alarms
+from console.alarms import Alarm, alarms, expected
 from console.alarms.book import Booked
 from console.notify import Caller, Webhook, WebhookError, notification_sequence, webhook_url
 from console.snapshot import Severity, Snapshot
@@ -42,7 +42,7 @@ class Calling:
             return
         self._looked = newest.now
         self._caller = self._caller or self._set_up(newest)
-        self._caller.take((*own, *alarms(newest)), newest.now, newest.wall)
+        self._caller.take((*own, *alarms(newest)), newest.now, newest.wall, expected(newest))
 
     def acknowledge(self, key: str, newest: Snapshot, own: Sequence[Alarm] = ()) -> None:
         """Somebody has seen this alarm."""

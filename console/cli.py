@@ -1,4 +1,5 @@
-"""The command line. Exit codes: 0 good, 1 needs an operator, 2 usage or configuration, 3 unknown or unreachable."""
+"""The command line. Exit codes: 0 good or done, 1 needs an operator or failed, 2 usage or configuration, 3 outcome
+unknown or unreachable, 4 refused by policy."""
 
 from __future__ import annotations
 
@@ -6,23 +7,26 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 
 from console import __version__
+from console.commands.acting import attach, do, plan
 from console.commands.config import app as config
 from console.commands.init import init
-from console.commands.parts import FleetFile, Json, UsageError, fleet_file, no_fleet, print_answer
-from console.fleet.inventory import FleetError, default_path, load
-from console.fleet.recipe import apply_recipes
+from console.commands.ledger import ledger
+from console.commands.parts import FleetFile, Json, UsageError, live_source, no_fleet, print_answer
+from console.commands.window import app as window
+from console.fleet.inventory import default_path
 from console.fleet.tomlfile import FileError
 from console.headless import EXIT_GOOD, EXIT_NEEDS_OPERATOR, EXIT_USAGE
 from console.sanitize import line
 
 if TYPE_CHECKING:
+    from console.execution.hands import Hands
+    from console.execution.tenure import Ground
     from console.snapshot import Source
 
 app = App(
@@ -115,8 +119,8 @@ def _seconds(option: str, value: float) -> float:
 @app.command
 def watch(fleet: FleetFile = None, *, read_only: ReadOnly = False, ascii: Ascii = False, theme: Theme = "dark") -> int:
     """The console: the lanes of a fleet, live."""
-    source = _live_source(fleet)
-    return _screen(source, read_only=read_only, ascii=ascii, theme=theme)
+    source = live_source(fleet, _names())
+    return _screen(source, source, read_only=read_only, ascii=ascii, theme=theme)
 
 
 @app.command
@@ -144,7 +148,7 @@ def rehearse(
     source = RehearsalSource(load_scenario(scenario), speed)
     _seconds("--seconds", seconds)
     if not headless:
-        return _screen(source, read_only=False, ascii=ascii, theme=theme)
+        return _screen(source, None, read_only=False, ascii=ascii, theme=theme)
     from console.headless import print_json, print_text, stream
 
     asyncio.run(stream(source, seconds, print_json if json else print_text))
@@ -161,7 +165,7 @@ def status(
     """One reading of everything: lamps, alarms, every value with age and quality."""
     from console.headless import exit_code, once, print_json, print_text
 
-    snapshot = asyncio.run(once(_live_source(fleet), _seconds("--wait", wait)))
+    snapshot = asyncio.run(once(live_source(fleet, _names()), _seconds("--wait", wait)))
     if json:
         print_json(snapshot, pretty=True)
     else:
@@ -225,6 +229,11 @@ def doctor(fleet: FleetFile = None, *, json: Json = False) -> int:
 
 app.command(init)
 app.command(config)
+app.command(plan)
+app.command(do)
+app.command(window)
+app.command(attach)
+app.command(ledger)
 
 
 def _names() -> list[str]:
@@ -232,18 +241,8 @@ def _names() -> list[str]:
     return [name for name in app if not name.startswith("-")]
 
 
-def _live_source(path: Path | None) -> Source:
-    from console.feed import Feed
-
-    file = fleet_file(path, _names())
-    fleet = load(file)
-    try:
-        return Feed(apply_recipes(fleet, file.parent), beside=file.parent)
-    except FleetError as error:
-        raise FleetError(file, [f"{error.file}: {problem}" for problem in error.problems]) from error
-
-
-def _screen(source: Source, *, read_only: bool, ascii: bool, theme: str) -> int:
+def _screen(source: Source, ground: Ground | None, *, read_only: bool, ascii: bool, theme: str) -> int:
+    """`ground` is what can be acted on; None for a console that only reads."""
     from console.actions.themes import find_theme, themes_folder
 
     find_theme(theme, themes_folder())  # a theme that cannot be used is refused before the terminal is taken
@@ -253,4 +252,12 @@ def _screen(source: Source, *, read_only: bool, ascii: bool, theme: str) -> int:
         from console.app import run_console
     except ImportError as error:
         raise UsageError(f"the screen needs Textual ({error}); the headless commands work without it") from error
-    return run_console(source, read_only=read_only, ascii=ascii, theme=theme)
+
+    def hands(tell: Callable[[str], None]) -> Hands:
+        from console.execution.hands import Hands
+
+        assert ground is not None
+        return Hands(ground, ground.snapshot().fleet.operator_name(), read_only=read_only, tell=tell)
+
+    made = hands if ground is not None else None
+    return run_console(source, read_only=read_only, ascii=ascii, theme=theme, hands=made)

@@ -41,7 +41,14 @@ def document(snapshot: Snapshot, *, events: int = 50) -> dict[str, Any]:
         "hosts": {host.name: host_document(snapshot, host) for host in snapshot.hosts},
         "alarms": [plain(alarm) for alarm in alarms(snapshot)],
         "events": [
-            {"at": iso(event.wall), "subject": event.subject, "text": event.text, "severity": event.severity}
+            {
+                "at": iso(event.wall),
+                "subject": event.subject,
+                "text": event.text,
+                "severity": event.severity,
+                "deed": event.deed or None,
+                "foreign": event.foreign,
+            }
             for event in snapshot.events[len(snapshot.events) - min(events, len(snapshot.events)) :]
         ],
     }
@@ -93,6 +100,32 @@ def _upkeep(snapshot: Snapshot, lane: LaneView) -> dict[str, Any]:
             for running, low, high, points in lane.usual_by_running
         ],
         "unfilled": list(lane.unfilled),
+        **_underway(lane, now),
+    }
+
+
+def _underway(lane: LaneView, now: float) -> dict[str, Any]:
+    """What is done to the lane, by whom, and what its way back rests on."""
+    return {
+        "acting": _maybe(lane.acting, now),
+        "ledger_unsynced": lane.unsynced,
+        "foreign": [{**plain(act), "at": iso(act.at)} for act in lane.foreign],
+        "bind_sources": [
+            {
+                "host": item.host,
+                "container": item.container,
+                "source": item.source,
+                "state": item.state,
+                "words": item.words or None,
+                "since": iso(item.since),
+                "seen": reading(item.now, now),
+                "first": plain(item.mark),
+            }
+            for item in lane.binds
+        ],
+        "kept_checkpoint": _maybe(lane.kept_repo, now),
+        "ways_back_gone": [{**plain(deed), "began": iso(deed.began)} for deed in lane.deeds],
+        "way_back_whole": None if lane.ready is None else {**plain(lane.ready), "at": iso(lane.ready.at)},
     }
 
 
@@ -109,6 +142,7 @@ def _site(lane: LaneView, now: float) -> dict[str, Any] | None:
         said = answer[key]
         if said is not None:
             file = said.pop("file")
+            said.pop("data", None)
             answer[key] = {**said, "warnings": file["warnings"], "crlf_lines": file["crlf_lines"]}
     return answer
 

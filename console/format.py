@@ -97,6 +97,12 @@ def clock(wall: float | None) -> str:
     return UNKNOWN if time is None else time.strftime("%H:%M:%SZ")
 
 
+def day(wall: float | None) -> str:
+    """Unix seconds as `12 Nov` (UTC)."""
+    time = moment(wall)
+    return UNKNOWN if time is None else f"{time.day} {time.strftime('%b')}"
+
+
 def signed_seconds(seconds: float | None) -> str:
     """`+0.1s`, `0.0s`, `-0.2s`; whole seconds from 100 up."""
     if seconds is None or not math.isfinite(seconds):

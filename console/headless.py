@@ -117,6 +117,18 @@ def _lane_settled(snapshot: Snapshot, lane: LaneView) -> bool:
     return _tried(lane.health) and scraped
 
 
+def lane_settled(snapshot: Snapshot, lane: LaneView) -> bool:
+    """True once all that an action on this lane rests on has been read, or is known not to be readable."""
+    if not _lane_settled(snapshot, lane):
+        return False
+    wanted = (lane.acting, lane.site, lane.watchdog, *(reading for _, reading in lane.repos))
+    known = [item for item in wanted if item is not None]
+    down = snapshot.host(lane.lane.head).link.status is not LinkStatus.UP
+    return all(_host_settled(snapshot.host(host)) for host in lane.lane.rank_hosts) and (
+        down or all(_tried(item) for item in known)
+    )
+
+
 def exit_code(snapshot: Snapshot) -> int:
     """1 when an operator must act, 3 when a lane or host cannot be judged, else 0."""
     found = alarms(snapshot)

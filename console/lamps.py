@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from console import format as fmt
+from console.readings import underway
+from console.readings.acting_types import Acting, Debt
 from console.readings.containers import ContainerState
 from console.readings.health import LaneState
 from console.readings.watchdog import WatchdogState
@@ -40,8 +42,38 @@ def lamps(snapshot: Snapshot, lane: LaneView) -> tuple[Lamp, Lamp, Lamp, Lamp]:
 
 def serving(snapshot: Snapshot, lane: LaneView) -> Lamp:
     """What the four lights of the lane add up to, as one word with its number."""
+    words = _planned(snapshot, lane)
+    if words is not None:
+        return words
     word, rest, severity = _SERVING[lane.verdict.state](snapshot, lane)
     return Lamp("SERVING", word, rest, _uptime(snapshot, lane), severity)
+
+
+_PLANNED = {
+    LaneState.DOWN: "DOWN",
+    LaneState.DEGRADED: "DEGRADED",
+    LaneState.DRAINING: "DRAINING",
+    LaneState.STALLED: "STALLED",
+}
+"""States that an operation of ours brings along: something to look at, nothing that needs another hand."""
+
+
+def _planned(snapshot: Snapshot, lane: LaneView) -> Lamp | None:
+    """`DOWN 0m41s, planned`: while an operation has the lane down, or because somebody stopped it."""
+    word = _PLANNED.get(lane.verdict.state)
+    acting = acting_now(snapshot, lane)
+    lasted = snapshot.now - lane.state_since
+    operation = underway.planned_down(acting, acting.clock - lasted) if word and acting is not None else None
+    if operation is None:
+        return None
+    rest = ", planned" if underway.running(acting) else f", stopped by {operation.operator or 'somebody'}"
+    was = f"was {fmt.number(lane.last_decode)} tok/s" if lane.last_decode is not None else ""
+    return Lamp("SERVING", f"{word} {fmt.duration(lasted)}", rest, was, Severity.LOOK)
+
+
+def acting_now(snapshot: Snapshot, lane: LaneView) -> Acting | None:
+    """What is under way on the lane, while that may be taken as current."""
+    return None if lane.acting is None else lane.acting.current(snapshot.now)
 
 
 _Words = tuple[str, str, Severity]
@@ -143,6 +175,9 @@ def revision(snapshot: Snapshot, lane: LaneView) -> Lamp:
     if not distinct and (folder := _in_folder(snapshot, lane)) is not None:
         return folder
     note = f"{len(known)} of {len(lane.ranks)} ranks" if len(lane.ranks) > 1 else ""
+    acting = acting_now(snapshot, lane)
+    if (ways := underway.switching(acting)) is not None and underway.leads_between(acting, distinct):
+        return Lamp("REVISION", f"{fmt.revision(ways[0])} → {fmt.revision(ways[1])}", "", note, Severity.NORMAL)
     if not distinct:
         why = _why_no_revision(lane)
         return Lamp("REVISION", "UNKNOWN", why, note, Severity.LOOK)
@@ -237,6 +272,40 @@ _TIMED = (WatchdogState.PAUSED, WatchdogState.OFF, WatchdogState.GAVE_UP, Watchd
 
 def watchdog(snapshot: Snapshot, lane: LaneView) -> Lamp:
     """Whether somebody restarts the lane while nobody looks; without a watchdog restart policies are all there is."""
+    lamp = _watchdog(snapshot, lane)
+    acting = None if lane.acting is None else lane.acting.value  # a debt that was made is owed until it is seen paid
+    owed = underway.debt(acting)
+    return lamp if owed is None or acting is None else _owed(lamp, owed, acting.clock, lane)
+
+
+_QUIET = (WatchdogState.OFF, WatchdogState.PAUSED, WatchdogState.STANDING_DOWN, WatchdogState.NONE)
+"""What a watchdog that was disarmed on purpose looks like: as good or bad as its debt."""
+
+
+def _owed(lamp: Lamp, owed: Debt, clock: float, lane: LaneView) -> Lamp:
+    """`OFF 6m12s, owed in 16m`: blue in time, orange in the last five minutes, red once it is overdue."""
+    found = None if lane.watchdog is None else lane.watchdog.value
+    if found is not None and found.protecting:
+        rest = f", debt of {owed.operator or 'somebody'} not settled"
+        return replace(lamp, rest=rest, severity=_louder(lamp.severity, Severity.INFO))
+    left = owed.deadline - clock
+    rest = f", owed in {fmt.age(left)}" if left >= 0 else f", OVERDUE {fmt.age(-left)}"
+    note = f"owed by {fmt.clock(owed.deadline).rstrip('Z')}" if left >= 0 else "arm it: D"
+    severity = Severity.ACT if left < 0 else Severity.LOOK if left <= underway.SOON_S else Severity.INFO
+    if found is None or found.state not in _QUIET:
+        return replace(lamp, rest=rest, note=note, severity=_louder(lamp.severity, severity))
+    word = f"{_WATCHDOG[found.state][0]} {fmt.short_age(clock - owed.since)}"
+    return Lamp("WATCHDOG", word, rest, note, severity)
+
+
+_LOUD = (Severity.NORMAL, Severity.INFO, Severity.LOOK, Severity.ACT)
+
+
+def _louder(one: Severity, other: Severity) -> Severity:
+    return max(one, other, key=_LOUD.index)
+
+
+def _watchdog(snapshot: Snapshot, lane: LaneView) -> Lamp:
     if lane.watchdog is None:
         policies = sorted({rank.container.restart_policy for rank in lane.ranks if rank.container})
         known = f"({_policy_words(policies)})" if policies and all(policies) else ""

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 from console.fleet.inventory import Fleet, Lane
 from console.fleet.sitefile import Site
+from console.readings.acting_types import Acting, ForeignAct
+from console.readings.binds import BindSource, Deed, Ready
 from console.readings.boot import Boot, BootProgress, BootRecord
 from console.readings.containers import Container, Containers
 from console.readings.download import Download
@@ -126,6 +128,22 @@ class LaneView:
     """(running requests, 10th percentile, 90th percentile, points): decode tok/s kept per concurrency."""
     unfilled: tuple[str, ...] = ()
     """What cannot be looked at, each with the key that would say where it is."""
+    acting: Reading[Acting] | None = None
+    """Lease, window, debts and the newest operation, from the head; None before it was first looked for."""
+    unsynced: int = 0
+    """Lines of this machine's ledger about this lane that its head does not have yet."""
+    foreign: tuple[ForeignAct, ...] = ()
+    """What was done of late to its hosts by nobody's step; newest last."""
+    binds: tuple[BindSource, ...] = ()
+    """What is bound into its containers, kept ones too, as the hosts find it now."""
+    kept_repo: Reading[HubRepo] | None = None
+    """The checkpoint's folder that the kept container mounts, where no other look covers it."""
+    deeds: tuple[Deed, ...] = ()
+    """Ways back that were really gone, oldest first."""
+    ready: Ready | None = None
+    """Its way back when it was last whole; None where it never was, as far as records go."""
+    removed_at: float | None = None
+    """Unix seconds at which the container of `ready` was removed, by Docker's events; None where they do not say."""
 
 
 class Severity(StrEnum):
@@ -149,6 +167,10 @@ class Event:
     subject: str
     text: str
     severity: Severity = Severity.NORMAL
+    deed: str = ""
+    """Of something that somebody did: `container`, `watchdog`, `site`, `image`; '' for what happens by itself."""
+    foreign: bool = False
+    """It was done, and is no step of an operation of ours."""
 
 
 @dataclass(frozen=True, slots=True)

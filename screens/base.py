@@ -2,18 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import ClassVar, Protocol, cast
 
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from console.actions.catalog import BY_ID, Action, Place, available
+from console.actions.plan import Plan, Verb
+from console.execution.policy import Confirmation, Decision
+from console.readings.ledger import Record
 from console.snapshot import Source
 from screens.painting import CellCompositor
 from screens.timeline import Timeline
 from screens.view import View
 from widgets.glance import Glance
+
+
+class Hands(Protocol):
+    """What carries out what the operator confirmed: the console's own, or one of a test. Answers are safe words."""
+
+    async def plan(self, lane: str, verb: Verb) -> tuple[Plan, Decision]:
+        """What the action would do now, and what it takes for it to go."""
+        ...
+
+    async def act(self, plan: Plan, decision: Decision, confirmation: Confirmation) -> str:
+        """Carry it out, if the policy gives leave; says what became of the attempt."""
+        ...
+
+    async def open_window(self, lane: str, reason: str, deadline_s: float, typed: str) -> str:
+        """Open a switch window for so many seconds; `typed` is what was typed as the lane's name."""
+        ...
+
+    async def close_window(self, lane: str, typed: str) -> str:
+        """Close it."""
+        ...
+
+    async def offer(self, lane: str, to: str) -> str:
+        """Offer the lease to another operator."""
+        ...
+
+    async def accept(self, lane: str) -> str:
+        """Take a lease that was offered to us."""
+        ...
+
+    async def take_over(self, lane: str, typed: str) -> str:
+        """Take the lane from whoever holds it; `typed` is what was typed as the lane's name."""
+        ...
+
+    async def ledger(self) -> tuple[Record, ...]:
+        """The record, oldest first."""
+        ...
+
+    async def start(self) -> None:
+        """Look after what is under way, until `close`."""
+        ...
+
+    async def close(self) -> None:
+        """Let go; what runs on the hosts goes on."""
+        ...
+
+
+MakeHands = Callable[[Callable[[str], None]], Hands]
+"""Makes what acts, given a way to tell the operator something later."""
 
 
 class Console(Protocol):
@@ -22,6 +73,16 @@ class Console(Protocol):
     source: Source
     view: View
     timeline: Timeline
+    hands: Hands | None
+    """None where this console only reads."""
+
+    def background(self, what: str, work: Awaitable[None]) -> None:
+        """Run it; what goes wrong in it is a fault on screen."""
+        ...
+
+    def bell(self) -> None:
+        """Ring the terminal's bell."""
+        ...
 
     def perform(self, ident: str, argument: str = "") -> None:
         """Carry out an action of the table, or say why not."""

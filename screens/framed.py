@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import events, on
@@ -13,8 +14,9 @@ from screens.base import ConsoleScreen
 from screens.grid import Place, Wish, grid
 from screens.prompt import Candidates, Prompt
 from widgets.bars import AlarmBar, HeaderBar, KeyBar, LampsBar, NextBar, RailBar
-from widgets.glance import Glance
+from widgets.glance import Glance, StripGlance
 from widgets.pane import Drawn
+from widgets.strip import StripPane, strip_height
 
 
 class FramedScreen(ConsoleScreen, inherit_bindings=False):
@@ -31,8 +33,10 @@ class FramedScreen(ConsoleScreen, inherit_bindings=False):
         super().__init__(id=id)
         self.drawn: dict[str, Drawn] = {}
         self.places: dict[str, Place] = {}
+        self.strip = StripPane(id="strip")
         self.candidates = Candidates()
         self.prompt = Prompt()
+        self._last: Glance | None = None
 
     def middle(self) -> Iterator[tuple[str, Drawn]]:
         """What stands between the bars, by name."""
@@ -50,6 +54,7 @@ class FramedScreen(ConsoleScreen, inherit_bindings=False):
         }
         self.drawn = {**bars, **dict(self.middle())}
         yield from self.drawn.values()
+        yield self.strip
         yield self.candidates
         yield self.prompt
 
@@ -68,11 +73,42 @@ class FramedScreen(ConsoleScreen, inherit_bindings=False):
         places = self.arranged(glance)
         if places != self.places:
             self._arrange(places)
+        # While a strip is open it alone is in the accent, so that no pane shows the focus.
+        quiet = glance if glance.strip is None else replace(glance, focus=0)
         for name, place in places.items():
             try:
-                self.drawn[name].show(self.glance_for(name, glance), (place.width, place.height))
+                self.drawn[name].show(self.glance_for(name, quiet), (place.width, place.height))
             except Exception as error:
                 self.console_app.fault(f"pane {name}", error)
+        self._last = glance
+        self._lay_strip(glance)
+
+    def show_strip(self, strip: StripGlance) -> None:
+        """Paint the strip, and what the NEXT row and the keys say of it; nothing else."""
+        if self._last is None:
+            return
+        glance = self._last = replace(self._last, strip=strip)
+        self._lay_strip(glance)
+        for name in ("next", "keys"):
+            if name in self.places:
+                self.drawn[name].show(self.glance_for(name, glance))
+
+    def _lay_strip(self, glance: Glance) -> None:
+        """Over the lower panes, right above the NEXT row."""
+        self.strip.display = glance.strip is not None
+        if glance.strip is None:
+            return
+        place = self.strip_place()
+        _put(self.strip, place)
+        self.strip.show(glance, (place.width, place.height))
+
+    def strip_place(self) -> Place:
+        """Where the strip stands on this terminal: full width, between the alarm line and NEXT."""
+        columns, rows = self.size
+        top = max((p.y + p.height for name, p in self.places.items() if name in _ABOVE), default=0)
+        bottom = min((p.y for name, p in self.places.items() if name in ("next", "keys")), default=rows)
+        height = strip_height(columns, rows, bottom - top)
+        return Place(0, bottom - height, columns, height)
 
     def glance_for(self, name: str, glance: Glance) -> Glance:
         """The glance for one bar or pane."""
@@ -149,6 +185,9 @@ class FramedScreen(ConsoleScreen, inherit_bindings=False):
         picture = self.console_app.picture()
         if picture is not None:
             self.candidates.show(picture)
+
+
+_ABOVE = ("header", "lamps", "rail", "alarm")
 
 
 def _put(widget: Drawn | Prompt, place: Place) -> None:

@@ -16,6 +16,7 @@ _HEADINGS = {
     Group.TIME: "Hold time still",
     Group.ALARMS: "Alarms",
     Group.CONSOLE: "The console",
+    Group.WINDOW: "The switch window",
     Group.GUARDED: "Guarded: capital letters, which nothing else may use",
 }
 _TITLE, _HELP = 13, 37
@@ -55,8 +56,6 @@ def _action_rows(action: Action, width: int) -> list[Text]:
 
 def _words(action: Action) -> str:
     words = action.help
-    if action.unavailable:
-        words += f" Here: {action.unavailable}"
     if action.commands:
         words += f" :{action.commands[0]}{' ' + action.argument if action.argument else ''}"
     if action.cli:

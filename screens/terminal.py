@@ -38,9 +38,17 @@ class TerminalFile:
         self._patience = patience
         self.stalled = False
         self.lost = False
+        self.written = 0
+        """How many pieces were written or dropped."""
 
     def write(self, text: str) -> int:
         """Write text, or drop it while the terminal takes nothing."""
+        try:
+            return self._write(text)
+        finally:
+            self.written += 1
+
+    def _write(self, text: str) -> int:
         data = text.encode("utf-8", "replace")
         if self.lost or (self.stalled and not self._room(0.0)):
             return len(text)
@@ -108,6 +116,9 @@ class ConsoleDriver(LinuxDriver):
         vars(linux_driver)["XTermParser"] = PasteSafeParser  # the driver takes it by this name
         self._terminal = TerminalFile(_output(), self._recovered)
         self._file = cast(Any, self._terminal)
+        self._handed = 0
+        self.away = 0
+        """How often the terminal was taken again: after SIGSTOP, ctrl+z, or a while in which it took nothing."""
 
     @property
     def lost(self) -> bool:
@@ -124,6 +135,16 @@ class ConsoleDriver(LinuxDriver):
     def stalled(self) -> bool:
         """The terminal takes nothing at the moment, so that drawing would be for nobody."""
         return self._terminal.stalled
+
+    @property
+    def caught_up(self) -> bool:
+        """All that was drawn has gone out to the terminal."""
+        return not self._terminal.stalled and not self._terminal.lost and self._terminal.written >= self._handed
+
+    def write(self, data: str) -> None:
+        """Hand text to the writer's thread."""
+        super().write(data)
+        self._handed += 1
 
     def run_input_thread(self) -> None:
         """Read keys until the end; a terminal that went away ends the reading, not the console."""
@@ -148,4 +169,5 @@ class ConsoleDriver(LinuxDriver):
         self._recovered()
 
     def _recovered(self) -> None:
+        self.away += 1
         self._loop.call_soon_threadsafe(self._app.refresh)

@@ -6,13 +6,14 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from console.actions.catalog import Place, Scope, guarded, key_line
+from console.actions.catalog import Place, guarded, key_line
+from console.actions.prices import prices
 from console.alarms import Alarm, alarms
 from console.alarms.book import Booked
 from console.lamps import Lamp, lamps
 from console.snapshot import LaneView, Severity, Snapshot
 from screens.lanes import lane_or_worst
-from widgets.glance import Glance, KeyHint, LaneGlance, layout_for
+from widgets.glance import Glance, KeyHint, LaneGlance, StripGlance, layout_for
 from widgets.ink import loudness
 
 Faulty = Callable[[str, Exception], object]
@@ -55,6 +56,9 @@ class Moment:
     notice: str = ""
     own_alarms: tuple[Alarm, ...] = ()
     """Alarms of the console itself."""
+    strip: StripGlance | None = None
+    acts: bool = False
+    """This console can act."""
 
 
 def glance(moment: Moment, view: View, place: Place, columns: int, rows: int, faulty: Faulty) -> Glance:
@@ -73,23 +77,34 @@ def glance(moment: Moment, view: View, place: Place, columns: int, rows: int, fa
         focus=view.focus,
         held=moment.held,
         filter=view.filter,
-        keys=hints(place),
+        keys=hints(place, _costs(moment.shown, lane, faulty) if moment.acts else None),
         scroll=tuple(sorted((pane, rows) for pane, rows in view.scroll.items() if rows)),
         ascii=view.ascii,
         no_colour=view.no_colour,
         notice=moment.notice,
+        strip=moment.strip,
+        acts=moment.acts,
     )
 
 
-def hints(place: Place) -> tuple[KeyHint, ...]:
-    """The key line of a screen, out of the action table."""
+def hints(place: Place, costs: Mapping[str, tuple[str, str]] | None = None) -> tuple[KeyHint, ...]:
+    """The key line of a screen, out of the action table; with `costs` guarded keys act and say their price."""
     safe = [KeyHint(action.shown, action.word, action.short) for action in key_line(place)]
-    letters = [
-        KeyHint(action.shown, action.word, guarded=True, available=False, why=READ_ONLY)
-        for action in guarded()
-        if action.scope is Scope.GUARDED
-    ]
+    letters = []
+    for action in guarded():
+        word, short = (costs or {}).get(action.id, (action.word, action.short))
+        acts = costs is not None
+        why = "" if acts else READ_ONLY
+        letters.append(KeyHint(action.shown, word, short, guarded=True, available=acts, why=why, plain=action.quiet))
     return (*safe, *letters)
+
+
+def _costs(snapshot: Snapshot, lane: LaneView, faulty: Faulty) -> Mapping[str, tuple[str, str]]:
+    try:
+        return prices(snapshot, lane)
+    except Exception as error:
+        faulty("prices", error)
+        return {}
 
 
 def _lamps(snapshot: Snapshot, lane: LaneView, faulty: Faulty) -> tuple[Lamp, ...]:

@@ -141,6 +141,7 @@ def test_locate_names_every_file_and_why(
     assert paths["keymap"] == str(tmp_path / "xdg_config_home" / "laneswap" / "keys.toml")
     assert paths["faults"] == str(default_fault_file())
     assert paths["records"] == str(tmp_path / "xdg_state_home" / "laneswap" / "records")
+    assert paths["ledger"] == str(tmp_path / "xdg_state_home" / "laneswap" / "ledger")
     monkeypatch.setenv("LANESWAP_STATE", "/y")
     monkeypatch.setenv("LANESWAP_FLEET", "/z/fleet.toml")
     moved = {place.what: place for place in locate(None)}

@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from console.actions.plan import Plan
+from console.actions.strip import By, Phase
 from console.alarms import Alarm
 from console.alarms.book import Booked
+from console.execution.policy import Decision
 from console.lamps import Lamp
 from console.snapshot import HostView, LaneView, Severity, Snapshot
 from widgets.glyphs import Glyphs, glyphs_for
@@ -43,6 +46,44 @@ class KeyHint:
     available: bool = True
     why: str = ""
     """Why a key that is not available is not: `this version only reads`."""
+    plain: bool = False
+    """A guarded key without a chip: it opens a strip, but changes nothing on a host."""
+
+
+@dataclass(frozen=True, slots=True)
+class StripGlance:
+    """The strip that is open: what it says and how far it is."""
+
+    heading: str
+    """`ROLL BACK`."""
+    lane: str
+    phase: Phase
+    by: By = By.TYPED
+    letter: str = ""
+    left: float = 0.0
+    """Seconds of the countdown."""
+    seconds: float = 0.0
+    plan: Plan | None = None
+    decision: Decision | None = None
+    frozen: str = ""
+    """`frozen 21:48:31, still holds`; '' for a plan made just now."""
+    told: tuple[tuple[str, str], ...] = ()
+    """(label, text) of what is told besides the plan."""
+    warnings: tuple[str, ...] = ()
+    """Of a strip without a plan."""
+    asked: str = ""
+    """What is to be typed: `lane name`."""
+    hint: str = ""
+    typed: str = ""
+    note: str = ""
+    """What is wrong with the answer just given."""
+    last: str = "goes"
+    """What Enter does with the answer: `goes`, or `next` before another question."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it would go by itself."""
+        return self.by is By.COUNTDOWN and self.phase is Phase.ARMED
 
 
 class LaneGlance(NamedTuple):
@@ -84,6 +125,10 @@ class Glance:
     no_colour: bool = False
     notice: str = ""
     """A short word from the console itself, shown on the NEXT line: `REFUSED: this version only reads`."""
+    strip: StripGlance | None = None
+    """The strip of a guarded key, while one is open."""
+    acts: bool = False
+    """This console can act; otherwise it only reads."""
     _hosts: dict[str, HostView] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property

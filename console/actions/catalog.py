@@ -22,6 +22,7 @@ class Group(StrEnum):
     TIME = "time"
     ALARMS = "alarms"
     CONSOLE = "console"
+    WINDOW = "window"
     GUARDED = "guarded"
 
 
@@ -33,13 +34,16 @@ class Place(StrEnum):
     EVENTS = "events"
     HELP = "help"
     EXPLAIN = "explain"
+    LEDGER = "ledger"
+    DRY_RUN = "dry-run"
 
 
 ANYWHERE = frozenset(Place)
 DASHBOARD = frozenset({Place.DASHBOARD})
-ROLLING = frozenset({Place.LOGS, Place.EVENTS})
-READING = frozenset({*ROLLING, Place.HELP, Place.EXPLAIN})
-READ_ONLY = "not in this version: this console is read-only. Nothing was sent."
+ROLLING = frozenset({Place.LOGS, Place.EVENTS, Place.LEDGER})
+READING = frozenset({*ROLLING, Place.HELP, Place.EXPLAIN, Place.DRY_RUN})
+READ_ONLY = "this console is read-only. Nothing was sent."
+"""What a key says that would act where nothing can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +74,11 @@ class Action:
     """The word on an 80-column key line: '' for the same, `-` for the key alone."""
     fixed: bool = False
     """The keys cannot be changed by a user keymap."""
-    unavailable: str = ""
-    """Why this version does not do it; '' for what works."""
+    quiet: bool = False
+    """A guarded action whose key is no chip: it hands the lane over, but changes nothing on a host."""
 
 
-def _guarded(letter: str, ident: str, word: str, title: str, help_: str) -> Action:
+def _guarded(letter: str, ident: str, word: str, title: str, help_: str, cli: str = "", quiet: bool = False) -> Action:
     return Action(
         id=ident,
         keys=(letter,),
@@ -86,9 +90,10 @@ def _guarded(letter: str, ident: str, word: str, title: str, help_: str) -> Acti
         scope=Scope.GUARDED,
         places=ANYWHERE,
         commands=(ident,),
+        cli=cli,
         key_line=True,
         fixed=True,
-        unavailable=READ_ONLY,
+        quiet=quiet,
     )
 
 
@@ -169,10 +174,28 @@ ACTIONS: tuple[Action, ...] = (
         "e",
         "ledger",
         "ledger",
-        "The record of what operators did.",
+        "The record of what operators did to the lane: search, scroll back.",
         Group.LOOK,
         commands=("ledger",),
-        unavailable="no ledger yet: this console is read-only and does nothing that it would have to record.",
+        cli="laneswap ledger",
+        palette=True,
+        key_line=True,
+        short="-",
+    ),
+    Action(
+        "dry-run",
+        ("d",),
+        "d",
+        "dry-run",
+        "dry run",
+        "What each guarded action would do now, host by host, with its commands; nothing is sent.",
+        Group.LOOK,
+        commands=("plan", "dry-run"),
+        argument="ACTION",
+        cli="laneswap plan",
+        palette=True,
+        key_line=True,
+        short="-",
     ),
     Action(
         "focus",
@@ -450,10 +473,61 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action("top", ("home", "g"), "Home", "top", "to the top", "The first line; `g` too.", Group.MOVE, places=READING),
     Action("end", ("end",), "End", "end", "to the end", "The last line.", Group.MOVE, places=READING),
-    _guarded("D", "disarm", "watchdog", "disarm or arm the watchdog", "Switch the lane's watchdog off or on again."),
-    _guarded("S", "stop", "stop", "stop the lane", "Stop the lane's containers on every rank."),
-    _guarded("R", "relaunch", "relaunch", "relaunch the lane", "Start the lane again as its site file says."),
-    _guarded("B", "rollback", "roll back", "roll the lane back", "Go back to the revision served before."),
+    Action(
+        "window",
+        ("w",),
+        "w",
+        "window",
+        "open or close a switch window",
+        "The lane's name, a reason and a deadline are typed; then the lane is yours and B has its way back ready. "
+        "With a window open it closes it.",
+        Group.WINDOW,
+        commands=("window",),
+        cli="laneswap window",
+        palette=True,
+        key_line=True,
+        short="-",
+    ),
+    _guarded(
+        "D",
+        "disarm",
+        "watchdog",
+        "disarm or arm the watchdog",
+        "Switch the lane's watchdog off, or on again; off, it is a debt on every screen until it is armed.",
+        "laneswap do LANE disarm",
+    ),
+    _guarded(
+        "S",
+        "stop",
+        "stop",
+        "stop the lane",
+        "Stop the lane's containers on every rank: watchdog first, logs kept, then looked at whether all of it ended.",
+        "laneswap do LANE stop",
+    ),
+    _guarded(
+        "R",
+        "relaunch",
+        "relaunch",
+        "relaunch the lane",
+        "Start the lane again as its site file says.",
+        "laneswap do LANE relaunch",
+    ),
+    _guarded(
+        "B",
+        "rollback",
+        "roll back",
+        "roll the lane back",
+        "Go back to what served before; after it the same key rolls forward. In a window it goes by itself.",
+        "laneswap do LANE rollback",
+    ),
+    _guarded(
+        "H",
+        "hand-over",
+        "hand over",
+        "hand the lane over",
+        "Offer the lane to another operator, who accepts it with the same key on their own console.",
+        quiet=True,
+    ),
 )
 """Every action, in the order of help."""
 
@@ -483,13 +557,13 @@ def guarded() -> tuple[Action, ...]:
 _KEY_LINE_ORDER = (
     *("back", "help", "command", "filter", "focus", "more-panes", "zoom", "logs", "events"),
     *("follow", "next-host", "next-match", "only-matches", "fold", "page-down"),
-    *("pause", "acknowledge", "explain", "next-lane", "quit"),
+    *("ledger", "dry-run", "pause", "acknowledge", "explain", "window", "next-lane", "quit"),
 )
 
 
 def palette() -> tuple[Action, ...]:
     """What the command palette lists: safe commands that work without an argument."""
-    return tuple(a for a in ACTIONS if a.palette and a.scope is Scope.SAFE and not a.unavailable)
+    return tuple(a for a in ACTIONS if a.palette and a.scope is Scope.SAFE)
 
 
 def describe_keys() -> list[dict[str, str]]:
@@ -500,7 +574,7 @@ def describe_keys() -> list[dict[str, str]]:
             "keys": " ".join(action.keys),
             "command": f":{action.commands[0]} {action.argument}".rstrip() if action.commands else "",
             "title": action.title,
-            "help": action.help + (f" ({action.unavailable})" if action.unavailable else ""),
+            "help": action.help,
             "scope": action.scope.value,
             "screens": " ".join(sorted(action.places)),
             "cli": action.cli,

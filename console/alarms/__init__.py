@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from console.alarms.acting import acting_alarms, expected
 from console.alarms.alarm import Alarm
 from console.alarms.hosts import (
     AVAILABLE_ALARM,
@@ -13,6 +14,7 @@ from console.alarms.hosts import (
     memory_alarms,
 )
 from console.alarms.lanes import lane_alarms
+from console.alarms.readiness import readiness_alarms
 from console.alarms.upkeep import upkeep_alarms
 from console.snapshot import Severity, Snapshot
 
@@ -22,11 +24,14 @@ __all__ = [
     "FIRST_SECONDS",
     "FREE_ALARM_GIB",
     "Alarm",
+    "acting_alarms",
     "alarms",
+    "expected",
     "free_alarm_bytes",
     "host_alarms",
     "lane_alarms",
     "memory_alarms",
+    "readiness_alarms",
     "upkeep_alarms",
 ]
 
@@ -43,7 +48,9 @@ def alarms(snapshot: Snapshot) -> tuple[Alarm, ...]:
 
 def _found(snapshot: Snapshot) -> tuple[Alarm, ...]:
     hiding = {f"link:{lane.lane.head}" for lane in snapshot.lanes if lane.health.down_since is not None}
-    found = [alarm for lane in snapshot.lanes for alarm in lane_alarms(snapshot, lane)]
+    found = [alarm for lane in snapshot.lanes for alarm in acting_alarms(snapshot, lane)]
+    found += [alarm for lane in snapshot.lanes for alarm in lane_alarms(snapshot, lane)]
     found += [alarm for lane in snapshot.lanes for alarm in upkeep_alarms(snapshot, lane)]
+    found += [alarm for lane in snapshot.lanes for alarm in readiness_alarms(snapshot, lane)]
     found += [alarm for host in snapshot.hosts for alarm in host_alarms(snapshot, host)]
     return tuple(sorted(found, key=lambda alarm: (_RANK[alarm.severity], alarm.key not in hiding)))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from console import format as fmt
 from console.alarms.alarm import Alarm
 from console.alarms.hosts import FIRST_SECONDS
+from console.readings import underway
 from console.readings.containers import Container, ContainerState
 from console.readings.health import LaneState
 from console.snapshot import LaneView, RankView, Severity, Snapshot
@@ -40,11 +41,16 @@ _LANE_ADVICE = {
 def lane_alarms(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
     """The lane's state, mixed revisions, what its containers are up to, and a full pool."""
     severity = _LANE_SEVERITY.get(lane.verdict.state)
+    acting = None if lane.acting is None else lane.acting.current(snapshot.now)
     if severity is not None and not _first_seconds(snapshot, lane):
-        text = f"{lane.verdict.state.upper()}: {lane.verdict.why}"
-        yield Alarm(f"state:{lane.name}", severity, lane.name, text, _LANE_ADVICE.get(lane.verdict.state, ""))
+        since = 0.0 if acting is None else acting.clock - (snapshot.now - lane.state_since)
+        operation = underway.planned_down(acting, since)
+        text, advice = f"{lane.verdict.state.upper()}: {lane.verdict.why}", _LANE_ADVICE.get(lane.verdict.state, "")
+        if operation is not None:
+            severity, advice = Severity.LOOK, f"planned: {operation.verb} by {operation.operator or 'somebody'}"
+        yield Alarm(f"state:{lane.name}", severity, lane.name, text, advice)
     revisions = {rank.revision for rank in lane.ranks if rank.revision}
-    if len(revisions) > 1:
+    if len(revisions) > 1 and not underway.leads_between(acting, revisions):
         by_rank = ", ".join(f"{rank.host} {fmt.revision(rank.revision)}" for rank in lane.ranks)
         yield Alarm(f"revision:{lane.name}", Severity.ACT, lane.name, f"MIXED revisions: {by_rank}", "")
     if any(rank.container is not None and rank.container.autoheal for rank in lane.ranks):

@@ -7,6 +7,7 @@ from itertools import zip_longest
 
 from console import format as fmt
 from console.alarms.alarm import Alarm
+from console.readings import underway
 from console.readings.answers import HttpAnswer, Transport
 from console.readings.containers import Container
 from console.readings.download import Download, DownloadState
@@ -47,6 +48,9 @@ _WATCHDOG: dict[WatchdogState, tuple[Severity, str]] = {
 }
 
 
+_DISARMED = (WatchdogState.OFF, WatchdogState.PAUSED, WatchdogState.STANDING_DOWN)
+
+
 def _watchdog(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
     if lane.watchdog is None:
         return
@@ -54,6 +58,10 @@ def _watchdog(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
     if found is None or found.state not in _WATCHDOG:
         return
     severity, advice = _WATCHDOG[found.state]
+    acting = None if lane.acting is None else lane.acting.value
+    owed = underway.debt(acting)
+    if owed is not None and acting is not None and found.state in _DISARMED and acting.clock <= owed.deadline:
+        severity, advice = Severity.INFO, f"to be armed by {fmt.clock(owed.deadline)}"
     text = f"watchdog {found.words}"
     yield Alarm(f"watchdog:{lane.name}", severity, lane.name, text, advice)
 
@@ -84,7 +92,8 @@ def _site(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
             yield Alarm(f"site:{lane.name}", Severity.LOOK, lane.name, text, "")
         return
     running = {rank.revision for rank in lane.ranks if rank.revision}
-    if site.revision and len(running) == 1 and site.revision not in running:
+    acts = underway.running(None if lane.acting is None else lane.acting.current(snapshot.now)) is not None
+    if not acts and site.revision and len(running) == 1 and site.revision not in running:
         text = f"site file says {fmt.revision(site.revision)}, {fmt.revision(running.pop())} is mounted"
         advice = "the next launch changes the checkpoint"
         yield Alarm(f"site-revision:{lane.name}", Severity.LOOK, lane.name, text, advice)

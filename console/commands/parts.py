@@ -7,12 +7,15 @@ import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from console.fleet.inventory import default_path
 from console.sanitize import line
+
+if TYPE_CHECKING:
+    from console.feed import Feed
 
 FleetFile = Annotated[
     Path | None,
@@ -47,6 +50,20 @@ def no_fleet(given: Path | None, file: Path, commands: Iterable[str] = ()) -> st
         f"no fleet file: neither ./fleet.toml nor {file} is there; write one (`laneswap init` begins it), "
         "or point at it with -f FILE (`laneswap rehearse` needs none)"
     )
+
+
+def live_source(path: Path | None, commands: Iterable[str] = ()) -> Feed:
+    """The feed over a fleet file; asks nobody yet. Raises UsageError, FleetError."""
+    from console.feed import Feed
+    from console.fleet.inventory import FleetError, load
+    from console.fleet.recipe import apply_recipes
+
+    file = fleet_file(path, commands)
+    fleet = load(file)
+    try:
+        return Feed(apply_recipes(fleet, file.parent), beside=file.parent)
+    except FleetError as error:
+        raise FleetError(file, [f"{error.file}: {problem}" for problem in error.problems]) from error
 
 
 def print_answer(answer: dict[str, Any], *, as_json: bool) -> None:

@@ -101,7 +101,7 @@ def _containers(
         if item is None:
             listed = whole.total is None or whole.total <= len(whole.items)
             if was.up and listed and not _told(told, ident, None):
-                yield Event(NOW, host, f"container {was.name} is gone", Severity.LOOK)
+                yield Event(NOW, host, f"container {was.name} is gone", Severity.LOOK, deed="container")
             continue
         at = item.finished_at
         if was.up and not item.up and not _told(told, ident, at):
@@ -113,7 +113,7 @@ def _containers(
             yield Event(NOW, host, text, Severity.LOOK)
         if item.tag_moved and not was.tag_moved:
             text = f"the tag {item.image} of {item.name} names another image now: its next start takes that one"
-            yield Event(NOW, host, f"{text}; {NOT_US}", Severity.LOOK)
+            yield Event(NOW, host, f"{text}; {NOT_US}", Severity.LOOK, deed="image")
 
 
 def _told(told: Collection[tuple[str, float]], ident: str, at: float | None) -> bool:
@@ -146,8 +146,18 @@ def _image(ident: str) -> str:
     return ident.removeprefix("sha256:")[:12]
 
 
-_HEARD = {"start": "started", "pause": "paused", "unpause": "goes on", "destroy": "was removed", "create": "was made"}
+_HEARD = {
+    "update": "was given other settings",
+    "rename": "was renamed",
+    "start": "started",
+    "pause": "paused",
+    "unpause": "goes on",
+    "destroy": "was removed",
+    "create": "was made",
+}
 _BY_HAND = ("pause", "unpause", "destroy")
+_DEEDS = (*_BY_HAND, "stop", "restart", "rename", "update", "create")
+"""What somebody does; `start` may be Docker's own doing, `die` is what comes of it."""
 
 
 def container_event(event: ContainerEvent, earlier: Collection[ContainerEvent], known: Container | None) -> Event:
@@ -167,7 +177,19 @@ def container_event(event: ContainerEvent, earlier: Collection[ContainerEvent], 
         text = f"{name} {_HEARD[event.action]}, {NOT_US}"
     else:
         text = f"{name} {_HEARD.get(event.action, event.action)}"
-    return Event(event.time or NOW, event.name, text, severity)
+    asked = event.action == "kill" and (event.signal in ASKED_SIGNALS or event.signal == 9)
+    deed = "container" if asked or event.action in _DEEDS or _started_by_hand(event, earlier, known) else ""
+    return Event(event.time or NOW, event.name, text, severity, deed=deed)
+
+
+def _started_by_hand(event: ContainerEvent, earlier: Collection[ContainerEvent], known: Container | None) -> bool:
+    """A start that no restart policy explains: the policy is `no`, or somebody had asked it to stop before."""
+    if event.action != "start" or known is None:
+        return False
+    if known.restart_policy.partition(":")[0] in ("", "no"):
+        return known.restart_policy != ""
+    run = last_run(tuple(earlier), event.id, event.name)
+    return bool(run) and any(item.action == "kill" and item.signal in ASKED_SIGNALS for item in run)
 
 
 def _signal(number: int | None) -> str:
@@ -234,7 +256,7 @@ def _site(view: LaneView, known: LaneKnown, ahead: float, events: list[Event]) -
         if before[""] != values[""]:
             mounts = "the next launch mounts that one" if values[""] else "it names none that can be used"
             text = f"site file changed: revision {_short(before[''])} -> {_short(values[''])}, {mounts}, {NOT_US}"
-        events.append(Event(at, view.name, text, Severity.LOOK))
+        events.append(Event(at, view.name, text, Severity.LOOK, deed="site"))
     return known if before == values else replace(known, site=values)
 
 
@@ -256,6 +278,9 @@ _LOUD_WATCHDOG = {
 }
 
 
+_DISARMED = (WatchdogState.OFF, WatchdogState.PAUSED, WatchdogState.STANDING_DOWN)
+
+
 def _watchdog(lane: str, before: Watchdog | None, after: Watchdog, ahead: float) -> Iterator[Event]:
     """Its acts in its own words and at its own time, and what became of it."""
     if before is None:
@@ -265,7 +290,9 @@ def _watchdog(lane: str, before: Watchdog | None, after: Watchdog, ahead: float)
         text = f"watchdog on {after.host} says: {after.last_act}"
         yield Event((after.last_act_at or 0.0) - ahead, lane, text, Severity.LOOK)
     if (before.state, before.attempt) != (after.state, after.attempt):
-        yield Event(NOW, lane, f"watchdog {after.words}", _LOUD_WATCHDOG.get(after.state, Severity.LOOK))
+        flipped = {before.state, after.state} & set(_DISARMED) and bool(before.protecting) is not bool(after.protecting)
+        severity = _LOUD_WATCHDOG.get(after.state, Severity.LOOK)
+        yield Event(NOW, lane, f"watchdog {after.words}", severity, deed="watchdog" if flipped else "")
 
 
 _FETCHES = (DownloadState.RUNNING, DownloadState.WAITING, DownloadState.STALLED)

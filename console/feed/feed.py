@@ -5,21 +5,24 @@ from __future__ import annotations
 import asyncio
 import time
 from bisect import insort
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from console.feed.asleep import Asleep
 from console.feed.follow import LogFeed
+from console.feed.foreign import Hands, deeds_of
 from console.feed.host import HostFeed
 from console.feed.lane import LaneFeed
 from console.feed.records import LaneRecords, record_file
 from console.feed.story import Story
 from console.feed.supervise import forever
 from console.fleet.inventory import Fleet
+from console.fleet.places import Places
 from console.fleet.recipe import lane_recipes
 from console.format import duration
 from console.reach.limits import allow_open_files
+from console.reach.link import Link
 from console.reach.links import HandshakeLimits, make_link
 from console.readings.recorded import NOTHING, Recorded
 from console.sanitize import line, word
@@ -48,7 +51,8 @@ class Feed:
         """
         self.limits = HandshakeLimits()
         """Of the whole fleet."""
-        recipes = lane_recipes(fleet, beside)
+        self.recipes = lane_recipes(fleet, beside)
+        """By lane."""
         self._fleet = fleet
         self._events: list[Event] = []
         self._events_view: tuple[Event, ...] | None = ()
@@ -67,10 +71,19 @@ class Feed:
         }
         self._lanes = {
             name: LaneFeed(
-                name, lane, recipes[name], self._hosts, fleet.rates, self.note, self._records(name, remembered or {})
+                name,
+                lane,
+                self.recipes[name],
+                self._hosts,
+                fleet.rates,
+                self.note,
+                self._records(name, remembered or {}),
+                fleet.lane_folder(name),
             )
             for name, lane in fleet.lanes.items()
         }
+        self._hands = Hands()
+        self._heads = {name: lane.head for name, lane in fleet.lanes.items()}
         self._log = LogFeed()
         self._asleep = Asleep()
 
@@ -88,7 +101,7 @@ class Feed:
             await host.link.start()
         loops = [loop for host in self._hosts.values() for loop in host.tasks()]
         loops += [loop for lane in self._lanes.values() for loop in lane.tasks()]
-        loops.append(forever("alarm watch", self._watch, lambda why: self.note("console", why, Severity.LOOK)))
+        loops.append(forever("alarm watch", self._watch, self._failed))
         loops.append(forever("log follower", self._log.run, self._log.fail))
         self._tasks = [asyncio.create_task(loop) for loop in loops]
         if self._lanes:
@@ -112,18 +125,29 @@ class Feed:
         closing = [lane.close() for lane in self._lanes.values()] + [host.close() for host in self._hosts.values()]
         await asyncio.gather(self._log.close(), *closing, return_exceptions=True)
 
-    def note(self, subject: str, text: str, severity: Severity, wall: float | None = None) -> None:
-        """Keep an event in order of time (Unix seconds); both texts are made safe here.
+    def note(self, subject: str, text: str, severity: Severity, wall: float | None = None, deed: str = "") -> Event:
+        """Keep an event in order of time (Unix seconds) and return it; both texts are made safe here.
 
         Now where the time is left out, absurd, or ahead of the console's clock: what was heard has happened.
         """
         now = time.time()
         at = wall if wall is not None and 0 < wall <= now else now
-        event = Event(at, word(subject), line(text), severity)
+        event = Event(at, word(subject), line(text), severity, deed)
         insort(self._events, event, key=lambda item: item.wall)
         self._events_view = None
         if len(self._events) > EVENTS_KEPT:
             del self._events[0]
+        return event
+
+    def _failed(self, why: str) -> None:
+        self.note("console", why, Severity.LOOK)
+
+    def _retell(self, before: Event, after: Event) -> None:
+        """What was told is known better now; nothing where it has gone meanwhile."""
+        for at in range(len(self._events) - 1, -1, -1):
+            if self._events[at] is before:
+                self._events[at], self._events_view = after, None
+                return
 
     def snapshot(self) -> Snapshot:
         """The newest picture. Parts in which nothing changed since the last one are the same objects."""
@@ -152,6 +176,19 @@ class Feed:
         feed = self._hosts[host]
         self._log.choose(host, feed.docker, lambda: self._container_id(lane, host))
 
+    @property
+    def links(self) -> Mapping[str, Link]:
+        """The way to each host, for what acts there."""
+        return {name: host.link for name, host in self._hosts.items()}
+
+    def places(self, lane: str) -> Places:
+        """Where the things of a lane lie, as far as known. Raises KeyError."""
+        return self._lanes[lane].places
+
+    def unsynced(self, lane: str, lines: int) -> None:
+        """How many lines of this machine's ledger the head of `lane` does not have yet. Raises KeyError."""
+        self._lanes[lane].underway.unsynced = lines
+
     def _container_id(self, lane: str, host: str) -> tuple[str, str] | None:
         container = self._lanes[lane].container_on(host)
         return None if container is None else (container.id, container.name)
@@ -160,5 +197,24 @@ class Feed:
         while True:
             await asyncio.sleep(WATCH_EVERY_S)
             told = {name: host.told_ends for name, host in self._hosts.items()}
-            for event in self._story.take(self.snapshot(), told):
-                self.note(event.subject, event.text, event.severity, event.wall)
+            picture = self.snapshot()
+            noted = [
+                self.note(event.subject, event.text, event.severity, event.wall, event.deed)
+                for event in self._story.take(picture, told)
+            ]
+            self._tell_hands(picture, noted)
+            for view in picture.lanes:
+                if view.name in self._lanes:
+                    self._lanes[view.name].underway.remember(view, picture)
+
+    def _tell_hands(self, picture: Snapshot, noted: Sequence[Event]) -> None:
+        """Tell whose deeds the newest ones were, as soon as that is known."""
+        for host in self._hosts.values():
+            while host.deeds:
+                self._hands.add(host.deeds.popleft())
+        for deed in deeds_of(noted, self._heads, picture.now):
+            self._hands.add(deed)
+        for before, after in self._hands.settle(picture):
+            self._retell(before, after)
+        for name, lane in self._lanes.items():
+            lane.underway.foreign = self._hands.acts(name)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from console.feed.asleep import Asleep
 from console.feed.changes import container_event
+from console.feed.foreign import Deed
 from console.feed.history import History
 from console.feed.kept import Kept
 from console.feed.supervise import forever
@@ -27,7 +28,7 @@ from console.readings.look import Look, LookKind
 from console.readings.memory import MeminfoUnreadable, Memory, parse_memory
 from console.readings.quality import Reading
 from console.sanitize import line
-from console.snapshot import HostView, MemoryPoint, Severity
+from console.snapshot import Event, HostView, MemoryPoint, Severity
 
 HISTORY_POINTS = 900
 FACTS_INTERVAL = 365 * 86400.0
@@ -47,9 +48,11 @@ EVENT_PAUSE = 0.05
 
 
 class Note(Protocol):
-    """Keeps an event; `wall` is Unix seconds, now if left out."""
+    """Keeps an event and returns it as kept; `wall` is Unix seconds, now if left out, `deed` as in Event."""
 
-    def __call__(self, subject: str, text: str, severity: Severity, wall: float | None = None) -> None: ...
+    def __call__(
+        self, subject: str, text: str, severity: Severity, wall: float | None = None, deed: str = ""
+    ) -> Event | None: ...
 
 
 class HostFeed:
@@ -79,6 +82,8 @@ class HostFeed:
         self._heard: deque[ContainerEvent] = deque(maxlen=EVENTS_HEARD)
         self.told_ends: deque[tuple[str, float]] = deque(maxlen=EVENTS_HEARD)
         """Containers whose end Docker's events told: id, and Unix time by the host's clock."""
+        self.deeds: deque[Deed] = deque(maxlen=EVENTS_HEARD)
+        """What somebody did to its containers, until it is known who; whoever takes them removes them."""
         self._page_size = 4096
         self._link_word = LinkStatus.CONNECTING
         self.docker = DockerEngine(link, host.docker, self._on_docker_event) if host.docker else None
@@ -181,6 +186,12 @@ class HostFeed:
     def view_containers(self) -> Reading[Containers]:
         """The containers at this moment."""
         return self._containers.reading(self.down_since())
+
+    def removed_at(self, container_id: str) -> float | None:
+        """Unix seconds by the console's clock at which a container was removed, as far as Docker's events tell."""
+        events = self.docker.events_of(container_id) if self.docker is not None and container_id else ()
+        at = next((event.time for event in reversed(events) if event.action == "destroy" and event.time), None)
+        return None if at is None else at - (self.drift() or 0.0)
 
     def _note_link_change(self) -> None:
         state = self.link.state
@@ -307,4 +318,7 @@ class HostFeed:
         if event.action in ("die", "destroy"):
             self.told_ends.append((event.id, event.time))
         # told by the host's clock, kept by ours
-        self._note(self.name, told.text, told.severity, told.wall - (self.drift() or 0.0) if told.wall else None)
+        wall = told.wall - (self.drift() or 0.0) if told.wall else None
+        noted = self._note(self.name, told.text, told.severity, wall, told.deed)
+        if noted is not None and noted.deed:
+            self.deeds.append(Deed(noted, self.name, time.monotonic(), container=event.name))

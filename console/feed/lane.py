@@ -22,7 +22,9 @@ from console.feed.ranks import Ranks
 from console.feed.records import LaneRecords
 from console.feed.supervise import forever
 from console.feed.survey import LaneSurvey
+from console.feed.underway import Underway
 from console.fleet.inventory import SGLANG_HEALTH_INTERVAL, Lane, Rates
+from console.fleet.places import Places
 from console.fleet.recipe import Recipe
 from console.reach.engine_http import EngineHttp
 from console.readings.containers import Container
@@ -77,7 +79,9 @@ class LaneFeed:
         rates: Rates,
         note: Note,
         records: LaneRecords,
+        folder: str,
     ) -> None:
+        """`folder`: where its head keeps what is under way."""
         self.name = name
         self.lane = lane
         self._hosts = hosts
@@ -86,6 +90,7 @@ class LaneFeed:
         self._head = hosts[lane.head]
         self._ranks = Ranks(lane, hosts)
         self._survey = LaneSurvey(name, lane, recipe, hosts)
+        self.underway = Underway(name, lane, hosts, records, folder, self._tell)
         self._drift = RankDrift()
         link = None if lane.via == "direct" else self._head.link
         self._http = EngineHttp(lane.url, link)
@@ -130,6 +135,11 @@ class LaneFeed:
         if self._front is not None:
             loops.append(forever(f"{self.name} front", self._front.run, self._front.fail))
         return loops
+
+    @property
+    def places(self) -> Places:
+        """Where the lane's things lie, as far as known."""
+        return self._survey.places
 
     async def close(self) -> None:
         """Close the connections to the engine and to what stands in front of it; write what is to be remembered."""
@@ -281,7 +291,7 @@ class LaneFeed:
         self._judge(lights, now, wall)
         surveyed = self._survey.view(now, self._serving(ranks), self._all_containers(now))
         views = {rank.host: self._hosts[rank.host].view() for rank in ranks}
-        return LaneView(
+        view = LaneView(
             name=self.name,
             lane=self.lane,
             health=self._health.reading(down),
@@ -310,6 +320,7 @@ class LaneFeed:
             front=None if self._front is None else self._front.reading(down),
             unfilled=surveyed.unfilled,
         )
+        return self.underway.added(view, now, self._survey.places)
 
     def _serving(self, ranks: tuple[RankView, ...]) -> Mapping[str, str]:
         return {rank.host: rank.revision for rank in ranks if rank.revision}

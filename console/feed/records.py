@@ -1,4 +1,4 @@
-"""A lane's memory across sittings: boots, KV pools and decode rates, kept in a file on the operator's own machine.
+"""A lane's memory across sittings: boots, KV pools, decode rates and its way back, in a file on the operator's machine.
 
 Several consoles may look at one lane: each keeps what it has seen since its last write and adds that to the file under
 a lock. Nothing here is needed to work: where it cannot write, the console forgets at its end, and says so once.
@@ -19,6 +19,7 @@ from typing import Protocol
 import platformdirs
 
 from console.plainfile import read_plain
+from console.readings.binds import BindMark, Deed, Ready
 from console.readings.boot import BootRecord
 from console.readings.recorded import (
     NOTHING,
@@ -89,10 +90,16 @@ class LaneRecords:
         self._new_boots: list[BootRecord] = []
         self._new_pools: list[Pool] = []
         self._new_rates: Rates = {}
+        self._new_marks: list[BindMark] = []
+        self._new_deeds: list[Deed] = []
+        self._new_ready: Ready | None = None
         self._all: Recorded | None = recorded
         self._bands: tuple[tuple[int, float, float, int], ...] = bands(recorded.rates)
         self._points = 0
         self._read_only = False
+        self._was_read = False
+        self._marks_of: tuple[BindMark, ...] = ()
+        self._marks: dict[tuple[str, str], BindMark] = {}
         self._urgent = asyncio.Event()
         self._writing: asyncio.Task[None] | None = None
         self.problem = ""
@@ -114,6 +121,47 @@ class LaneRecords:
     def usual_by_running(self) -> tuple[tuple[int, float, float, int], ...]:
         """(running requests, 10th percentile, 90th percentile, points) of decode tok/s; the same object for a while."""
         return self._bands
+
+    @property
+    def deeds(self) -> tuple[Deed, ...]:
+        """Ways back that were gone, oldest first."""
+        return self._sum().deeds
+
+    @property
+    def ready(self) -> Ready | None:
+        """The way back when it was last whole."""
+        return self._sum().ready
+
+    @property
+    def read(self) -> bool:
+        """Whether the file was read, or there is none to read."""
+        return self._was_read or self._file is None
+
+    def mark(self, container: str, source: str) -> BindMark | None:
+        """What a bind source was when that container was first seen; None if it never was."""
+        marks = self._sum().marks
+        if marks is not self._marks_of:
+            self._marks_of = marks
+            self._marks = {(item.container, item.source): item for item in marks}
+        return self._marks.get((container, source))
+
+    def add_mark(self, mark: BindMark) -> None:
+        """A bind source that was seen for the first time."""
+        self._new_marks.append(mark)
+        self._all = None
+
+    def add_deed(self, deed: Deed) -> None:
+        """A way back that was gone."""
+        if any(known.operation == deed.operation for known in self.deeds):
+            return
+        self._new_deeds.append(deed)
+        self._all = None
+        self._urgent.set()
+
+    def set_ready(self, ready: Ready) -> None:
+        """The way back is whole now."""
+        self._new_ready = ready
+        self._all = None
 
     def add_boot(self, record: BootRecord) -> None:
         """A boot that came up."""
@@ -145,7 +193,8 @@ class LaneRecords:
 
     def _new(self) -> Recorded:
         rates = {running: dict(counts) for running, counts in self._new_rates.items()}
-        return Recorded(tuple(self._new_boots), tuple(self._new_pools), rates)
+        marks, deeds = tuple(self._new_marks), tuple(self._new_deeds)
+        return Recorded(tuple(self._new_boots), tuple(self._new_pools), rates, marks, deeds, self._new_ready)
 
     # The file
 
@@ -170,7 +219,7 @@ class LaneRecords:
 
     async def save(self) -> None:
         """Add what has come to the file; goes on when the caller is cancelled, so that nothing counts twice."""
-        if self._file is None or self._read_only or not (self._new_boots or self._new_pools or self._new_rates):
+        if self._file is None or self._read_only or self._new() == NOTHING:
             return
         if self._writing is None:
             self._writing = asyncio.create_task(self._save(self._file))
@@ -193,6 +242,7 @@ class LaneRecords:
             self._tell(outcome.problem, Severity.LOOK)
         self.problem = outcome.problem
         self._read_only = outcome.newer
+        self._was_read = True
         if outcome.recorded is not None:
             self._kept = outcome.recorded
         self._all = None
@@ -202,6 +252,9 @@ class LaneRecords:
         """What was written is no longer new; what came meanwhile still is."""
         del self._new_boots[: len(new.boots)]
         del self._new_pools[: len(new.pools)]
+        del self._new_marks[: len(new.marks)]
+        del self._new_deeds[: len(new.deeds)]
+        self._new_ready = None if self._new_ready is new.ready else self._new_ready
         for running, counts in new.rates.items():
             into = self._new_rates[running]
             for step, count in counts.items():

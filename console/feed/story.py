@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from console.alarms import Alarm, alarms
+from console.alarms import Alarm, alarms, expected
 from console.alarms.book import AlarmBook, Booked, Change
 from console.feed.changes import NOW, HostKnown, LaneKnown, host_changes, lane_changes
 from console.snapshot import Event, HostView, LaneView, Severity, Snapshot
 
-TOLD_OTHERWISE = ("state:", "link:", "watchdog:", "download:", "image:")
+TOLD_OTHERWISE = ("state:", "link:", "watchdog:", "download:", "image:", "foreign:")
 """Alarms whose cause is an event with words of its own."""
 
 
@@ -44,7 +44,7 @@ class Story:
 
     def _alarms(self, found: Collection[Alarm], snapshot: Snapshot) -> Iterator[Event]:
         present = {alarm.key for alarm in found}
-        for change, booked in self._book.update(_own(found), snapshot.now, snapshot.wall):
+        for change, booked in self._book.update(_own(found), snapshot.now, snapshot.wall, expected(snapshot)):
             alarm = booked.alarm
             if change is not Change.ENDED:
                 yield Event(NOW, alarm.subject, alarm.text, alarm.severity)

@@ -239,11 +239,24 @@ class Fleet(Strict):
     """Seconds between readings."""
     notify: Notify = Notify()
     """How alarms reach people."""
+    state: str = "/var/tmp/laneswap"
+    """Folder on every host in which leases, windows, operations and their logs are kept: the same for all accounts."""
     hosts: dict[Name, Host]
     """Machines by name, in rank order."""
     lanes: dict[Name, Lane]
     """Endpoints by name."""
     rehearsal: bool = Field(default=False, exclude=True)
+
+    @field_validator("state")
+    @classmethod
+    def _plain_folder(cls, value: str) -> str:
+        if not re.fullmatch(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+", value) or len(value) > 200:
+            raise ValueError("an absolute path of letters, digits, '.', '-' and '_', for example /var/tmp/laneswap")
+        return value
+
+    def lane_folder(self, lane: str) -> str:
+        """Where the head, and every host that runs a step, keeps what is under way on `lane`."""
+        return f"{self.state}/{self.name}.{lane}"
 
     def operator_name(self) -> str:
         """Who the ledger names: the file, else LANESWAP_OPERATOR, else the login name."""

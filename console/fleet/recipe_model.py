@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from console.fleet.recipe_acts import Acts
 from console.fleet.recipe_boot import BootRecipe
 from console.fleet.recipe_watchdog import WatchdogRecipe
 from console.fleet.sitetypes import SiteKind
@@ -135,6 +136,8 @@ class Recipe(Strict):
     """Its watchdog; left out: none, restart policies are all there is."""
     boot: BootRecipe = BootRecipe()
     """What the log of its starts always shows, and how they fail."""
+    acts: Acts = Acts()
+    """How it is stopped, launched, guarded and named."""
 
     @model_validator(mode="after")
     def _filled_by_something(self) -> Recipe:
@@ -146,7 +149,17 @@ class Recipe(Strict):
                     raise ValueError(f'{where}: {{{name}}} is not declared; add [vars.{name}] with help = "..."')
         if self.site and any(name.startswith("site.") for name in PLACEHOLDER.findall(self.site.path)):
             raise ValueError("site.path: cannot depend on the site file")
+        self._guarded()
         return self
+
+    def _guarded(self) -> None:
+        """What `[acts.watchdog]` says has to fit the watchdog."""
+        guard, dog = self.acts.watchdog, self.watchdog
+        if guard is None:
+            return
+        wanted = {"term": "process", "flag": "pause_flag", "unit": "unit"}[guard.disarm]
+        if dog is None or not getattr(dog, wanted):
+            raise ValueError(f"acts.watchdog: disarm {guard.disarm!r} needs watchdog.{wanted}")
 
     def templates(self) -> Iterator[tuple[str, str]]:
         """Every text that may hold `{names}`, with its key."""
@@ -161,3 +174,4 @@ class Recipe(Strict):
         if self.watchdog:
             for key in ("log", "lock", "process", "unit", "pause_flag", "gaveup_flag"):
                 yield f"watchdog.{key}", getattr(self.watchdog, key)
+        yield from self.acts.templates()

@@ -56,7 +56,7 @@ def read_site(data: bytes, path: str, recipe: Recipe, *, mtime: float | None = N
         else:
             unread.append(f"{name} ({key}): {reason}")
     revision = commit_in(values["revision"][0]) if values.get("revision") else ""
-    return Site(path, file, revision, values, tuple(unread), mtime)
+    return Site(path, file, revision, values, tuple(unread), mtime, bytes(data))
 
 
 def home_value(found: Assignment) -> str | None:

@@ -93,3 +93,5 @@ class Site:
     """What could not be taken and why, safe sentences: `revision (SNAP): ends in a carriage return`."""
     mtime: float | None = None
     """Unix seconds by the host's clock."""
+    data: bytes = field(default=b"", repr=False)
+    """The file as it was read: what an edit is proposed on, and compared with when it is made."""

@@ -153,6 +153,10 @@ class DockerEngine:
         self.watch_problem = ""
         """Why it is not; safe text."""
 
+    def events_of(self, container_id: str) -> tuple[ContainerEvent, ...]:
+        """What Docker told of a container, the last day before the first question included; oldest first."""
+        return self._history.of(container_id)
+
     async def read(self) -> Containers:
         """All containers of the host, or why they cannot be read: then `items` is empty and `problem` is not."""
         async with self._turn:

@@ -14,6 +14,10 @@ MOST_ANSWER = 196608
 MOST_LINKS = 40
 """Links that are followed one after another; the kernel's own limit."""
 MOST_REF = 100
+MOST_SENTINEL = 65536
+MOST_COUNTED = 1000
+SENTINELS = ("config.json", "model.safetensors.index.json")
+"""Files of a checkpoint by whose content another one in its place is told."""
 MIB = 1048576
 NAMES = {9: "\\t", 10: "\\n", 13: "\\r", 92: "\\\\"}
 KINDS = {0o100000: "f", 0o040000: "d", 0o120000: "l"}
@@ -292,3 +296,64 @@ def file(path: str, where: str, most: int) -> str:
         os.close(fd)
     first = "ok size=%d mtime=%.3f inode=%d" % (info.st_size, info.st_mtime, info.st_ino)
     return first + "\n" + data.decode("utf-8", "replace")
+
+
+def paths(names: "list[str]") -> str:
+    """A row for each path: what stands there, and a mark of its content."""
+    rows = ["ok"]
+    for name in names:
+        try:
+            fields = path_row(name)
+        except (OSError, Refused) as error:
+            fields = [problem(error)]
+        rows.append("\t".join([escaped(name), *fields]))
+    return sound("\n".join(rows) + "\n")
+
+
+def path_row(name: str) -> "list[str]":
+    """The fields behind the path. Raises OSError and Refused."""
+    walk = Paths()
+    real = walk.real(expand(name))
+    info = os.stat(ROOT + real)
+    kind, count, size = kind_of(info), "-", "-"
+    mark, sentinel = "-", "-"
+    if kind == "d":
+        inside = []  # type: list[str]
+        try:
+            inside = os.listdir(ROOT + real)
+            count = "%d" % min(len(inside), MOST_COUNTED)
+        except PermissionError:
+            pass  # what it is can be told all the same
+        for sentinel in [one for one in SENTINELS if one in inside][:1] or ["-"]:
+            mark = "-" if sentinel == "-" else marked(walk.real(real.rstrip("/") + "/" + sentinel), MOST_SENTINEL)
+    elif kind == "f":
+        size, sentinel, mark = "%d" % info.st_size, ".", marked(real, 1024)
+    room = os.statvfs(ROOT + real)
+    return [
+        "ok", escaped(real), kind, "%d" % info.st_dev, "%d" % info.st_ino, size, count, sentinel, mark,
+        "%.3f" % info.st_mtime, "%d" % rough(room.f_bavail * room.f_frsize),
+    ]  # fmt: skip
+
+
+def marked(real: str, most: int) -> str:
+    """The sha256 of a file's beginning; `?` for what may not be read or is no file. Raises OSError for a lost mount."""
+    try:
+        if kind_of(os.stat(ROOT + real)) != "f":
+            return "?"
+        fd = os.open(ROOT + real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except (PermissionError, FileNotFoundError):
+        return "?"
+    try:
+        return sha256(os.read(fd, most))
+    finally:
+        os.close(fd)
+
+
+def sha256(data: bytes) -> str:
+    """Hex digits; `?` where python has no such module. hashlib comes last: it brings OpenSSL along, a megabyte."""
+    for module in ("_sha256", "_sha2", "hashlib"):
+        try:
+            return str(__import__(module).sha256(data).hexdigest())
+        except ImportError:
+            continue
+    return "?"

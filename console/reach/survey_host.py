@@ -10,7 +10,7 @@ import select
 import signal
 import time
 
-from console.reach.files_host import MOST_ANSWER, NAMES, ROOT, content, file, problem, sound, tree
+from console.reach.files_host import MOST_ANSWER, NAMES, ROOT, content, file, paths, problem, sound, tree
 
 MOST_PROCESSES = 500
 MOST_COMMAND = 4096
@@ -223,6 +223,8 @@ def answer(kind: str, arguments: "list[str]", skip: "tuple[int, ...]" = ()) -> s
         elif kind == "file":
             path, where, count = arguments
             text = file(path, where, int(count))
+        elif kind == "paths":
+            text = paths(arguments)
         elif kind == "processes":
             text = processes(arguments, skip)
         elif kind == "units":

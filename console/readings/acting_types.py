@@ -109,6 +109,10 @@ class StepView:
     waits_for: str = ""
     """While it runs: the observation still missing."""
     together: str = ""
+    detached: bool = False
+    """It runs as a unit of its own on its host."""
+    optional: bool = False
+    """Its failure holds nothing up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +138,13 @@ class Operation:
     epoch: int = 0
     ledgered: bool = True
     """False for break-glass: UNLEDGERED until it is written up."""
+    head: str = ""
+    rescue: tuple[StepView, ...] = ()
+    """Those of its rescue steps that were begun: what was done after a failed step."""
+    took_over: str = ""
+    """`ben from ana` where another operator carries it on; '' otherwise."""
+    spoke: float | None = None
+    """Unix seconds by the head's clock of the newest line of its journal."""
 
     @property
     def step(self) -> StepView | None:
@@ -155,3 +166,19 @@ class Acting:
     operation: Operation | None = None
     problem: str = ""
     """A file there that is damaged or cannot be read; safe words."""
+    folder: str = ""
+    """The lane's state folder on its head."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignAct:
+    """Something that was done on a host of a lane and is no step of an operation; texts are safe."""
+
+    at: float
+    """Unix seconds by the console's clock."""
+    host: str
+    kind: str
+    """`container`, `watchdog`, `site`, `image`."""
+    text: str
+    during: str = ""
+    """The operation that ran meanwhile; '' for none."""

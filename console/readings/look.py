@@ -32,6 +32,9 @@ class LookKind(StrEnum):
     UNITS = "units"
     """`system|user UNIT...`: status line `ok code=EXIT`, what `systemctl show` printed, then what it said on stderr;
     for a unit with a cgroup also rows `@UNIT/FILE=VALUE` of its memory controller (`console/readings/units.py`)."""
+    PATHS = "paths"
+    """`PATH...`: status line `ok`, then a row for each path: what it really is, so that another one in its place is
+    noticed (`console/readings/paths.py`)."""
 
 
 @dataclass(frozen=True, slots=True)

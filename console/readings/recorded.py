@@ -1,4 +1,5 @@
-"""What the console remembers of a lane: boots, KV pools and decode rates, as data, as JSON, and added up. Pure.
+"""What the console remembers of a lane: boots, KV pools, decode rates and its way back, as data, as JSON, and added up.
+Pure.
 
 Rates are kept as counts in steps of 2 %, apart for each number of running requests: two consoles' counts add up, and a
 percentile is true within 1 %.
@@ -12,14 +13,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from console.readings.binds import BindMark, Deed, Ready
 from console.readings.boot import BootRecord
 from console.readings.boot_progress import SAME_START_S
-from console.sanitize import word
+from console.sanitize import line, word
 
 SCHEMA = 1
 MOST_BOOTS = 50
 MOST_POOLS = 50
 MOST_PHASES = 32
+MOST_MARKS, MOST_DEEDS, MOST_ITEMS = 400, 50, 32
 MOST_RUNNING = 64
 """Numbers of running requests that are told apart; more count as this many."""
 MOST_POINTS = 20_000
@@ -65,6 +68,12 @@ class Recorded:
     pools: tuple[Pool, ...] = ()
     """Oldest first."""
     rates: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
+    marks: tuple[BindMark, ...] = ()
+    """What was bound into containers when they were first seen, oldest first."""
+    deeds: tuple[Deed, ...] = ()
+    """Ways back that were gone, oldest first."""
+    ready: Ready | None = None
+    """The way back when it was last whole."""
 
 
 NOTHING = Recorded()
@@ -129,7 +138,23 @@ def merged(kept: Recorded, new: Recorded) -> Recorded:
         boots=_boots((*kept.boots, *new.boots)),
         pools=_pools((*kept.pools, *new.pools)),
         rates={running: faded(counts) for running, counts in rates.items()},
+        marks=_marks((*kept.marks, *new.marks)),
+        deeds=_deeds((*kept.deeds, *new.deeds)),
+        ready=max((item for item in (kept.ready, new.ready) if item is not None), key=lambda it: it.at, default=None),
     )
+
+
+def _marks(marks: Iterable[BindMark]) -> tuple[BindMark, ...]:
+    """The first one of each source of each container."""
+    found: dict[tuple[str, str], BindMark] = {}
+    for item in sorted(marks, key=lambda mark: mark.at):
+        found.setdefault((item.container, item.source), item)
+    return tuple(list(found.values())[-MOST_MARKS:])
+
+
+def _deeds(deeds: Iterable[Deed]) -> tuple[Deed, ...]:
+    found = {item.operation: item for item in sorted(deeds, key=lambda deed: deed.began)}
+    return tuple(list(found.values())[-MOST_DEEDS:])
 
 
 def _boots(boots: Iterable[BootRecord]) -> tuple[BootRecord, ...]:
@@ -182,8 +207,20 @@ def encode(recorded: Recorded) -> bytes:
             str(running): {str(step): count for step, count in sorted(counts.items())}
             for running, counts in sorted(recorded.rates.items())
         },
+        "bind_sources": [{name: getattr(item, name) for name in _MARK} for item in recorded.marks],
+        "ways_back_gone": [{name: getattr(item, name) for name in _DEED} for item in recorded.deeds],
+        "way_back_whole": None if recorded.ready is None else _ready_document(recorded.ready),
     }
     return json.dumps(document, indent=1, allow_nan=False).encode() + b"\n"
+
+
+_MARK = ("container", "source", "real", "device", "inode", "sentinel", "sha256", "at")
+_DEED = ("operation", "began", "took", "target", "operator")
+
+
+def _ready_document(ready: Ready) -> dict[str, Any]:
+    words = {name: getattr(ready, name) for name in ("revision", "by", "subject", "container")}
+    return {"at": ready.at, **words, "items": list(ready.items)}
 
 
 def decode(data: bytes) -> Recorded:
@@ -202,7 +239,54 @@ def decode(data: bytes) -> Recorded:
     rates = document.get("decode_rates", {})
     if not isinstance(rates, dict):
         raise RecordsUnreadable("decode_rates: no object")
-    return merged(NOTHING, Recorded(tuple(boots), tuple(pools), dict(_rates(rates))))
+    marks = [_mark(item, f"bind_sources[{at}]") for at, item in enumerate(_list(document, "bind_sources"))]
+    deeds = [_deed(item, f"ways_back_gone[{at}]") for at, item in enumerate(_list(document, "ways_back_gone"))]
+    ready = _ready(document.get("way_back_whole"))
+    kept = Recorded(tuple(boots), tuple(pools), dict(_rates(rates)), tuple(marks), tuple(deeds), ready)
+    return merged(NOTHING, kept)
+
+
+def _mark(item: Any, where: str) -> BindMark:
+    if not isinstance(item, dict):
+        raise RecordsUnreadable(f"{where}: no object")
+    words = {name: _path(item.get(name), f"{where}.{name}") for name in ("container", "source", "real")}
+    return BindMark(
+        **words,
+        device=_whole(item.get("device"), f"{where}.device", 0, 2**64),
+        inode=_whole(item.get("inode"), f"{where}.inode", 0, 2**64),
+        sentinel=_word(item.get("sentinel"), f"{where}.sentinel"),
+        sha256=_word(item.get("sha256"), f"{where}.sha256"),
+        at=_number(item.get("at"), f"{where}.at", LAST_TIME),
+    )
+
+
+def _deed(item: Any, where: str) -> Deed:
+    if not isinstance(item, dict):
+        raise RecordsUnreadable(f"{where}: no object")
+    return Deed(
+        operation=_word(item.get("operation"), f"{where}.operation"),
+        began=_number(item.get("began"), f"{where}.began", LAST_TIME),
+        took=_number(item.get("took"), f"{where}.took", LAST_TIME),
+        target=_word(item.get("target"), f"{where}.target"),
+        operator=_word(item.get("operator"), f"{where}.operator"),
+    )
+
+
+def _ready(item: Any) -> Ready | None:
+    if item is None:
+        return None
+    where = "way_back_whole"
+    if not isinstance(item, dict):
+        raise RecordsUnreadable(f"{where}: no object")
+    words = {name: _path(item.get(name), f"{where}.{name}") for name in ("revision", "by", "subject", "container")}
+    items = tuple(_word(name, f"{where}.items") for name in _list(item, "items")[:MOST_ITEMS])
+    return Ready(at=_number(item.get("at"), f"{where}.at", LAST_TIME), **words, items=items)
+
+
+def _path(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise RecordsUnreadable(f"{where}: no text")
+    return line(value, 4096)
 
 
 def _list(document: Mapping[str, Any], key: str) -> list[Any]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
 from console.feed import Feed
+from console.fleet.places import Places
+from console.fleet.recipe import Recipe
+from console.reach.link import Link
 from console.rehearsal.play import Rehearsal
 from console.rehearsal.scenario import Scenario
 from console.snapshot import Severity, Snapshot
@@ -43,3 +47,17 @@ class RehearsalSource:
     def follow(self, lane: str, host: str) -> None:
         """Follow the log of the container that serves `lane` on `host`."""
         self._feed.follow(lane, host)
+
+    @property
+    def links(self) -> Mapping[str, Link]:
+        """The way to each host, for what acts there."""
+        return self._feed.links
+
+    @property
+    def recipes(self) -> Mapping[str, Recipe]:
+        """By lane."""
+        return self._feed.recipes
+
+    def places(self, lane: str) -> Places:
+        """Where the things of a lane lie, as far as known. Raises KeyError."""
+        return self._feed.places(lane)

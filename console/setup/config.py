@@ -162,6 +162,7 @@ def locate(file: Path | None) -> list[Place]:
     found += [_file("theme", file, f"the user's config folder: --theme {file.stem}") for file in themes]
     why_state = "LANESWAP_STATE" if os.environ.get("LANESWAP_STATE") else "the user's state folder"
     found.append(_file("records", state_folder() / "records", f"{why_state}: earlier boots and rates of lanes"))
+    found.append(_file("ledger", state_folder() / "ledger", f"{why_state}: what was done, a folder for each fleet"))
     faults = Path(platformdirs.user_state_dir("laneswap")) / "faults.log"
     found.append(_file("faults", faults, "the user's state folder: faults of the console itself"))
     found += _ssh(path)

@@ -5,25 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from console import format as fmt
+from console.fleet.inventory import Lane
 from console.readings import launch
+from console.readings.binds import BAD, GOOD, BindSource, BindState
 from console.readings.containers import Container, serving_container
+from console.readings.hubcache import HubRepo, SnapshotFiles
+from console.readings.quality import Reading
 from console.readings.roles import Role, restart_words, returns_by_itself, role_of
 from console.readings.roles import way_back as startable
 from console.snapshot import HostView, LaneView, Snapshot
 from console.wayback.items import (
-    LATER,
     STOP_S,
     Item,
     WayBack,
     Word,
     boot_time,
     consumers_item,
+    frozen_target,
+    gpu_item,
     graded,
+    last_deed,
     port_item,
     timed,
     verdict,
 )
 
+LEAST_ROOM = fmt.GIB
+"""Bytes that a start needs on the disks that it writes to: logs and compiled kernels."""
+SAME_ROOM = 0.97
+"""Share of what an earlier start found free that counts as the same."""
 _MEMORY_FLAGS = ("--cpu-offload-gb", "--gpu-memory-utilization", "--mem-fraction-static", "--kv-cache-memory-bytes")
 
 
@@ -36,11 +46,11 @@ def by_container(snapshot: Snapshot, lane: LaneView) -> WayBack:
         item = Item("container", Word.UNKNOWN, f"{head.name}: {why}", head.containers.age(snapshot.now))
         return WayBack(None, "", "container", (item,), (), None, why=why)
     serving = serving_container(held.items, lane.lane.port, lane.lane.containers)
-    kept = _kept(held.items, serving, lane)
+    kept = kept_containers(held.items, serving, lane.lane)
     if not kept:
         none = graded("container", Word.FAIL, "no stopped container is kept", head.containers, snapshot.now, shuts=True)
         return WayBack(False if none.shuts else None, "", "container", (none,), (), None, why=none.text)
-    retired = kept[0]
+    retired = _frozen(kept, frozen_target(snapshot, lane)) or kept[0]
     items = tuple(_items(snapshot, lane, head, serving, retired))
     possible, why = verdict(items, "container")
     boot, basis = boot_time(lane, retired.revision)
@@ -55,13 +65,26 @@ def by_container(snapshot: Snapshot, lane: LaneView) -> WayBack:
         total,
         why=why or chosen,
         subject=retired.name,
+        container=retired.id,
         boot_basis=basis,
+        last_deed=last_deed(lane),
     )
 
 
-def _kept(containers: Sequence[Container], serving: Container | None, lane: LaneView) -> list[Container]:
+def _frozen(kept: Sequence[Container], target: str) -> Container | None:
+    """The one that an open window leads back to: by id, name or revision."""
+    if not target:
+        return None
+    for item in kept:
+        by_id = len(target) >= 12 and item.id.startswith(target)
+        if by_id or target == item.name or (item.revision and item.revision.startswith(target)):
+            return item
+    return None
+
+
+def kept_containers(containers: Sequence[Container], serving: Container | None, lane: Lane) -> list[Container]:
     """Containers that are a way back, best first: named so, of another revision, the one that ended last."""
-    port, glob = lane.lane.port, lane.lane.containers
+    port, glob = lane.port, lane.containers
     own = [item for item in containers if role_of(item, serving, port, glob) is Role.RETIRED]
     other = [item for item in own if serving is None or item.id != serving.id]
     return sorted(other, key=lambda item: _standing(item, serving), reverse=True)
@@ -82,7 +105,10 @@ def _items(
     yield _binds(snapshot, lane, head, serving, retired)
     yield _old_snapshot(snapshot, lane, head, retired)
     yield port_item(snapshot, lane, serving, head.containers.value.items if head.containers.value else ())
-    yield _memory(snapshot, head, serving, retired)
+    yield _memory(snapshot, lane, head, serving, retired)
+    gpu = gpu_item(snapshot, lane.lane.rank_hosts)
+    if gpu is not None:
+        yield gpu
     yield _autotune(snapshot, lane, serving, retired)
     returns = returns_by_itself(retired)
     word = Word.UNKNOWN if returns is None else Word.FAIL if returns else Word.OK
@@ -109,7 +135,8 @@ def _container(snapshot: Snapshot, lane: LaneView, head: HostView, retired: Cont
         if other.containers.value is None or other.containers.value.problem:
             return Item("container", Word.UNKNOWN, f"{host}: containers not read", other.containers.age(snapshot.now))
         serving = serving_container(other.containers.value.items, lane.lane.port, lane.lane.containers)
-        same = [it for it in _kept(other.containers.value.items, serving, lane) if it.revision == retired.revision]
+        others = kept_containers(other.containers.value.items, serving, lane.lane)
+        same = [item for item in others if item.revision == retired.revision]
         if not any(startable(item).possible for item in same):
             text = f"{host}: no stopped container of {fmt.revision(retired.revision)}"
             return graded("container", Word.FAIL, text, other.containers, snapshot.now, shuts=True)
@@ -119,10 +146,70 @@ def _container(snapshot: Snapshot, lane: LaneView, head: HostView, retired: Cont
 
 
 def _binds(snapshot: Snapshot, lane: LaneView, head: HostView, serving: Container | None, retired: Container) -> Item:
-    """What is bound into it: in use by the serving one, or seen in a listing; of the rest nobody knows."""
-    sources = [mount.source for mount in retired.mounts]
-    if not sources:
+    """Every source of the kept containers, held against what it was when it was first seen."""
+    sources = [item for item in lane.binds if item.container == retired.id or _kept_elsewhere(item, lane, serving)]
+    if not retired.mounts:
         return graded("bind sources", Word.OK, "it binds none", head.containers, snapshot.now)
+    if not sources:
+        return _bound_by_others(snapshot, lane, head, serving, retired)
+    item = _worst_bind(snapshot, lane, sources, retired)
+    room = [seen.free for one in sources if (seen := one.now.value) is not None and seen.free is not None]
+    if item.word is Word.OK and room and min(room) < LEAST_ROOM:
+        text = f"{fmt.gib(min(room))} GiB are left on a disk that it writes to"
+        return Item("bind sources", Word.FAIL, text, item.age)
+    return item
+
+
+def _kept_elsewhere(item: BindSource, lane: LaneView, serving: Container | None) -> bool:
+    """Whether it is a source of a kept container of another rank."""
+    if item.host == lane.lane.head:
+        return False
+    return all(rank.container is None or rank.container.id != item.container for rank in lane.ranks)
+
+
+def _worst_bind(snapshot: Snapshot, lane: LaneView, sources: Sequence[BindSource], retired: Container) -> Item:
+    ages = [one.now.age(snapshot.now) for one in sources]
+    age = max((known for known in ages if known is not None), default=None)
+    bad = [one for one in sources if one.state in BAD and one.now.current(snapshot.now) is not None]
+    if bad:
+        one = max(bad, key=lambda item: (_needed(item, retired), item.state is BindState.MISSING))
+        more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
+        since = f" since {fmt.clock(one.since)}" if one.since is not None else ""
+        text = f"{_where(one, lane)}{one.source} {one.words}{since}{more}"
+        gone = one.state in (BindState.MISSING, BindState.EMPTY) and _needed(one, retired)
+        return Item("bind sources", Word.FAIL, text, one.now.age(snapshot.now), shuts=gone)
+    unknown = [one for one in sources if one.state not in GOOD or (one.now.error and one.now.value is None)]
+    if unknown:
+        one = unknown[0]
+        more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+        why = fmt.no_answer(one.now.error) or one.words or "not read yet"
+        text = f"{len(sources) - len(unknown)} of {len(sources)} seen; {_where(one, lane)}{one.source}{more}: {why}"
+        return Item("bind sources", Word.UNKNOWN, text, age)
+    marked = [one.mark.at for one in sources if one.mark is not None]
+    since = f", the same as on {fmt.day(min(marked))}" if marked else ""
+    odd = next((one for one in sources if one.words), None)
+    text = f"{len(sources)} of {len(sources)} there{since}" + (f"; {odd.source}: {odd.words}" if odd else "")
+    stale = any(one.now.current(snapshot.now) is None for one in sources)
+    return Item("bind sources", Word.STALE if stale else Word.OK, text, age)
+
+
+def _where(item: BindSource, lane: LaneView) -> str:
+    return f"{item.host} " if len(lane.lane.rank_hosts) > 1 else ""
+
+
+def _needed(item: BindSource, retired: Container) -> bool:
+    """Whether the engine cannot do without it: it is mounted read-only, or its checkpoint was seen there."""
+    mark = item.mark
+    checkpoint = mark is not None and mark.sentinel not in ("", ".")
+    by_revision = f"mount {item.source} at " in retired.revision_source
+    return checkpoint or by_revision or any(m.source == item.source and m.read_only for m in retired.mounts)
+
+
+def _bound_by_others(
+    snapshot: Snapshot, lane: LaneView, head: HostView, serving: Container | None, retired: Container
+) -> Item:
+    """Where nobody looked at the sources themselves: those in use by the serving container, or seen in a listing."""
+    sources = [mount.source for mount in retired.mounts]
     in_use = {mount.source for mount in serving.mounts} if serving is not None and serving.up else set()
     seen = [source for source in sources if source in in_use or _listed(lane, head.name, source)]
     rest = [source for source in sources if source not in seen]
@@ -130,7 +217,7 @@ def _binds(snapshot: Snapshot, lane: LaneView, head: HostView, serving: Containe
         text = f"{len(sources)} of {len(sources)} are in use by the serving container or were listed"
         return graded("bind sources", Word.OK, text, head.containers, snapshot.now)
     more = f" and {len(rest) - 1} more" if len(rest) > 1 else ""
-    text = f"{len(seen)} of {len(sources)} seen; {rest[0]}{more}: {LATER}, docker start makes a missing one empty"
+    text = f"{len(seen)} of {len(sources)} seen; {rest[0]}{more}: not looked at, docker start makes a missing one empty"
     return Item("bind sources", Word.UNKNOWN, text, head.containers.age(snapshot.now))
 
 
@@ -147,35 +234,77 @@ def _listed(lane: LaneView, host: str, source: str) -> bool:
 def _old_snapshot(snapshot: Snapshot, lane: LaneView, head: HostView, retired: Container) -> Item:
     revision = retired.revision
     if not revision:
-        text = f"which revision {retired.name} mounts cannot be read: {LATER}"
+        text = f"which revision {retired.name} mounts stands in neither its mounts nor its arguments"
         return Item("old snapshot", Word.UNKNOWN, text, None)
-    for host, reading in lane.repos:
-        files = reading.value.snapshot(revision) if host == head.name and reading.value is not None else None
+    readings = [reading for host, reading in lane.repos if host == head.name]
+    readings += [] if lane.kept_repo is None else [lane.kept_repo]
+    for reading in readings:
+        files = _files_of(reading.value, revision)
         if files is not None:
-            whole = files.complete
-            word = Word.UNKNOWN if whole is None else Word.OK if whole else Word.FAIL
-            text = f"{fmt.revision(revision)}, {files.shards_done} of {files.shards_total or '-'} shards there"
-            return graded("old snapshot", word, text, reading, snapshot.now, shuts=True)
-    return Item("old snapshot", Word.UNKNOWN, f"{fmt.revision(revision)}: its files are not looked at; {LATER}", None)
+            return _complete(snapshot, reading, files, revision)
+    if lane.kept_repo is not None and lane.kept_repo.value is not None:
+        problem = lane.kept_repo.value.problem or "it is not in its folder any more"
+        word = Word.UNKNOWN if lane.kept_repo.value.unseen else Word.FAIL
+        text = f"{fmt.revision(revision)}: {problem}"
+        return graded("old snapshot", word, text, lane.kept_repo, snapshot.now, shuts=True)
+    why = "its folder was not read yet" if lane.kept_repo is not None else "its folder on the host is not known"
+    why = fmt.no_answer(lane.kept_repo.error) if lane.kept_repo is not None and lane.kept_repo.error else why
+    return Item("old snapshot", Word.UNKNOWN, f"{fmt.revision(revision)}: {why}", None)
 
 
-def _memory(snapshot: Snapshot, head: HostView, serving: Container | None, retired: Container) -> Item:
+def _files_of(repo: HubRepo | None, revision: str) -> SnapshotFiles | None:
+    """The files of a revision; a plain folder that a container mounts for it holds that one."""
+    if repo is None or repo.problem:
+        return None
+    plain = len(repo.snapshots) == 1 and not repo.snapshots[0].revision
+    return repo.snapshot(revision) or (repo.snapshots[0] if plain else None)
+
+
+def _complete(snapshot: Snapshot, reading: Reading[HubRepo], files: SnapshotFiles, revision: str) -> Item:
+    short, nowhere = fmt.revision(revision), len(files.dangling) + len(files.outside)
+    if nowhere:
+        text = f"{short}: {nowhere} file{'s lead' if nowhere > 1 else ' leads'} nowhere that is mounted"
+        return graded("old snapshot", Word.FAIL, text, reading, snapshot.now, shuts=True)
+    word = Word.UNKNOWN if files.complete is None else Word.OK if files.complete else Word.FAIL
+    shards = f"{files.shards_done} of {files.shards_total or '-'} shards there"
+    why = "" if files.complete is not None else ", its index does not say how many there should be"
+    return graded("old snapshot", word, f"{short}, {shards}{why}", reading, snapshot.now, shuts=True)
+
+
+def _memory(snapshot: Snapshot, lane: LaneView, head: HostView, serving: Container | None, retired: Container) -> Item:
+    """What it needs against what it will find: by its flags, else by what earlier starts found free."""
     wants, has = _memory_flags(retired), _memory_flags(serving) if serving is not None else ()
+    enough = min((free for free in _free_at_starts(lane, retired.revision)), default=None)
     if serving is not None and serving.up:
         if wants == has and serving.inspected and retired.inspected:
             shown = " ".join(f"{name} {value}" for name, value in wants)
             text = f"the serving one has the same{f' ({shown})' if shown else ''} and gives it back at its stop"
             return graded("memory", Word.OK, text, head.containers, snapshot.now)
-        text = f"it asks for another share than the serving one: {LATER}"
-        return Item("memory", Word.UNKNOWN, text, head.containers.age(snapshot.now))
+        floor = next(iter(_free_at_starts(lane, serving.revision)), None)
+        if floor is None or enough is None:
+            what = "its own" if enough is None else "the serving one's"
+            text = f"it asks for another share than the serving one, and what {what} start found free is not on record"
+            return Item("memory", Word.UNKNOWN, text, head.containers.age(snapshot.now))
+        text = f"{fmt.gib(floor)} GiB free before the serving one began; an earlier start needed no more than"
+        word = Word.OK if floor >= SAME_ROOM * enough else Word.FAIL
+        return graded("memory", word, f"{text} {fmt.gib(enough)}", head.containers, snapshot.now)
     memory = head.memory.current(snapshot.now)
     offload = _gib(dict(wants).get("--cpu-offload-gb", ""))
-    if memory is None or memory.available is None or offload is None:
-        return Item("memory", Word.UNKNOWN, f"what it will find is not known: {LATER}", head.memory.age(snapshot.now))
-    there = memory.available / fmt.GIB
-    word = Word.OK if there >= offload else Word.FAIL
-    text = f"{fmt.number(there)} GiB to be had, {fmt.number(offload)} wanted"
+    needed = offload * fmt.GIB if offload is not None else enough
+    there = None if memory is None else memory.available if offload is not None else memory.free
+    if there is None or needed is None:
+        why = "memory was not read" if there is None else "its arguments do not say how much it takes"
+        return Item("memory", Word.UNKNOWN, f"what it will find is not known: {why}", head.memory.age(snapshot.now))
+    word = Word.OK if there >= (1.0 if offload is not None else SAME_ROOM) * needed else Word.FAIL
+    how = "wanted" if offload is not None else "free at an earlier start that came up"
+    text = f"{fmt.gib(there)} GiB to be had, {fmt.gib(needed)} {how}"
     return graded("memory", word, text, head.memory, snapshot.now)
+
+
+def _free_at_starts(lane: LaneView, revision: str) -> list[int]:
+    """Bytes that were free when starts of a revision began that came up, newest first."""
+    own = [record for record in reversed(lane.boots) if revision and record.revision == revision]
+    return [record.free_at_start for record in own if record.free_at_start is not None]
 
 
 def _memory_flags(container: Container) -> tuple[tuple[str, str], ...]:
@@ -189,10 +318,35 @@ def _gib(text: str) -> float | None:
 
 def _autotune(snapshot: Snapshot, lane: LaneView, serving: Container | None, retired: Container) -> Item:
     """A first start on a cache that does not fit takes 75 to 90 minutes instead of eight."""
+    caches = [mount.source for mount in retired.mounts if not mount.read_only]
+    for item in lane.binds:
+        gone = item.state in (BindState.MISSING, BindState.EMPTY)
+        if item.container == retired.id and item.source in caches and "cache" in item.source and gone:
+            text = f"its cache {item.source} {item.words}: the first start tunes for over an hour"
+            return Item("autotune", Word.FAIL, text, item.now.age(snapshot.now))
     boot = lane.boot.value if lane.boot is not None else None
     if serving is not None and lane.boot is not None and boot is not None and boot.autotune == "hit":
-        caches = [{mount.source for mount in item.mounts if not mount.read_only} for item in (serving, retired)]
-        if serving.image_id and serving.image_id == retired.image_id and caches[1] and caches[1] <= caches[0]:
+        held = {mount.source for mount in serving.mounts if not mount.read_only}
+        if serving.image_id and serving.image_id == retired.image_id and caches and set(caches) <= held:
             text = "same image and same cache folder as the boot that hit it"
             return graded("autotune", Word.OK, text, lane.boot, snapshot.now)
-    return Item("autotune", Word.UNKNOWN, f"whether its cache still fits is not read: {LATER}", None)
+    return _tuned_before(snapshot, lane, retired, caches)
+
+
+def _tuned_before(snapshot: Snapshot, lane: LaneView, retired: Container, caches: Sequence[str]) -> Item:
+    """By its last start on record, and the folders that it wrote to, which are as they were."""
+    last = next((item for item in reversed(lane.boots) if item.revision and item.revision == retired.revision), None)
+    own = [item for item in lane.binds if item.container == retired.id and item.source in caches]
+    if last is None or not last.autotune:
+        why = f"no start of {fmt.revision(retired.revision)} on record tells whether it hit its cache"
+        return Item("autotune", Word.UNKNOWN, why, None)
+    whole = bool(caches) and len(own) == len(set(caches)) and all(item.state in GOOD for item in own)
+    if not whole:
+        why = "its cache folders are not all seen" if caches else "it mounts no folder that keeps a cache"
+        return Item("autotune", Word.UNKNOWN, why, None)
+    oldest = max(own, key=lambda item: item.now.age(snapshot.now) or 0.0)
+    if last.autotune == "missed":
+        text = "its last start tuned anew and filled its cache, whose folder is as it was"
+        return graded("autotune", Word.OK, text, oldest.now, snapshot.now)
+    text = "its last start hit its cache, whose folder is as it was"
+    return graded("autotune", Word.OK, text, oldest.now, snapshot.now)

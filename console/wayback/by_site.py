@@ -22,7 +22,10 @@ from console.wayback.items import (
     Word,
     boot_time,
     consumers_item,
+    frozen_target,
+    gpu_item,
     graded,
+    last_deed,
     port_item,
     timed,
     verdict,
@@ -48,6 +51,9 @@ def by_site(snapshot: Snapshot, lane: LaneView) -> WayBack:
     """The way back by the site file: to the revision that served last, or to the other one that is there."""
     up = [rank.container for rank in lane.ranks if rank.container is not None and rank.container.up]
     target = _target(lane, up)
+    frozen = frozen_target(snapshot, lane)
+    if len(frozen) == 40 and frozen in _there(lane):
+        target = _Target(frozen, f"{fmt.revision(frozen)} was frozen when the window was opened")
     if not target.revision:
         if not _not_looked(snapshot, lane) and _plain(lane):
             return WayBack(None, "", "site", (), (), None, why="no other folder is known: this one holds one revision")
@@ -75,6 +81,7 @@ def by_site(snapshot: Snapshot, lane: LaneView) -> WayBack:
         why=why or target.why,
         slow=slow,
         boot_basis=basis,
+        last_deed=last_deed(lane),
     )
 
 
@@ -207,7 +214,11 @@ def _items(
         yield graded("memory", Word.OK, text, head.containers, snapshot.now)
     else:
         yield Item("memory", Word.UNKNOWN, f"what it will find is not known: {LATER}", head.memory.age(snapshot.now))
-    yield Item("dry run", Word.UNKNOWN, f"the launcher's own dry run was not asked: {LATER}", None)
+    gpu = gpu_item(snapshot, lane.lane.rank_hosts)
+    if gpu is not None:
+        yield gpu
+    text = "the launcher's own dry run is asked by the plan, before anything is stopped"
+    yield Item("dry run", Word.UNKNOWN, text, None)
     consumers = consumers_item(lane, serving, None)
     if consumers is not None:
         yield consumers

@@ -64,12 +64,14 @@ class WayBack:
     """Why there is none; else which target was chosen and by what."""
     subject: str = ""
     """Name of the container that is started again."""
+    container: str = ""
+    """Its id."""
     slow: tuple[tuple[str, float], ...] = ()
     """(host, seconds) of row copies that can only be built at the stop."""
     boot_basis: str = ""
     """Where the boot's time comes from: `median of 3 boots`, `the recipe's usual`."""
     last_deed: tuple[float, float] | None = None
-    """(Unix seconds, seconds it took) when it was last done; None while nothing records it."""
+    """(Unix seconds of its end, seconds it took) when it was last done; None while nothing records it."""
 
 
 def lamp_words(way: WayBack) -> str:
@@ -124,6 +126,39 @@ def timed(stop: float, rows: float, boot: float | None) -> tuple[tuple[tuple[str
         return tuple(parts), None
     parts.append(("boot", boot))
     return tuple(parts), sum(seconds for _, seconds in parts)
+
+
+def last_deed(lane: LaneView) -> tuple[float, float] | None:
+    """When a way back was last gone, and how long it took."""
+    newest = max(lane.deeds, key=lambda deed: deed.began, default=None)
+    return None if newest is None else (newest.began + newest.took, newest.took)
+
+
+def frozen_target(snapshot: Snapshot, lane: LaneView) -> str:
+    """Where the open window says that `B` leads: a revision, a container's name or id; '' without a window."""
+    acting = None if lane.acting is None else lane.acting.current(snapshot.now)
+    return acting.window.target if acting is not None and acting.window is not None else ""
+
+
+def gpu_item(snapshot: Snapshot, hosts: Sequence[str]) -> Item | None:
+    """Whether the GPUs answer; None where no host ever told of one."""
+    views = [snapshot.host(name) for name in hosts]
+    told = [view for view in views if view.gpus.value]
+    if not told:
+        return None
+    for view in told:
+        for gpu in view.gpus.current(snapshot.now) or ():
+            if gpu.faults:
+                text = f"{view.name} GPU {gpu.index}: {', '.join(gpu.faults)}"
+                return graded("gpu", Word.FAIL, text, view.gpus, snapshot.now)
+    oldest = max(told, key=lambda view: view.gpus.age(snapshot.now) or 0.0)
+    failed = next((view for view in views if view.gpus.error), None)
+    if failed is not None:
+        return Item("gpu", Word.UNKNOWN, f"{failed.name}: {failed.gpus.error}", failed.gpus.age(snapshot.now))
+    count = sum(len(view.gpus.value or ()) for view in told)
+    on = f" on {len(told)} of {len(views)} hosts" if len(views) > 1 else ""
+    text = f"{count} GPU{'s' if count > 1 else ''}{on} answer, without a fault"
+    return graded("gpu", Word.OK, text, oldest.gpus, snapshot.now)
 
 
 def port_item(snapshot: Snapshot, lane: LaneView, serving: Container | None, others: Sequence[Container]) -> Item:

@@ -190,7 +190,7 @@ def test_other_events_of_docker() -> None:
     several = [event(action) for action in ("create", "start", "pause", "unpause", "destroy", "rename")]
     assert [text.removeprefix("container sglang-head ") for text in said(*several)] == [
         "was made", "started", "paused, not by this console", "goes on, not by this console",
-        "was removed, not by this console", "rename",
+        "was removed, not by this console", "was renamed",
     ]  # fmt: skip
     assert said(event("health_status", health="unhealthy")) == ["container sglang-head: Docker says unhealthy"]
     assert container_event(event("kill", signal=10), (), None).severity is Severity.NORMAL

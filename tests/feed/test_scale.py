@@ -126,7 +126,7 @@ async def test_each_host_is_only_told_what_its_own_lane_wants_to_know() -> None:
     for lane in feed._lanes.values():
         others = asked.keys() - set(lane.lane.rank_hosts)
         assert not any(lane.name in asked[name] for name in others)
-    assert all(asked[lane.lane.head] == {lane.name} for lane in feed._lanes.values())
+    assert all(asked[lane.lane.head] == {lane.name, f"{lane.name}:acting"} for lane in feed._lanes.values())
 
 
 async def test_one_set_of_handshakes_bounds_the_whole_fleet() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import math
+import signal
 import sys
 import time
 from dataclasses import replace
@@ -14,6 +15,7 @@ from typing import TypeVar
 sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("widgets", "screens", "pty")]
 
 import pictures  # noqa: E402
+import strips  # noqa: E402
 from hostile import hostile_reads, hostile_snapshot  # noqa: E402
 
 from console import app as console_app  # noqa: E402
@@ -21,7 +23,13 @@ from console.readings.quality import Reading  # noqa: E402
 from console.snapshot import Snapshot  # noqa: E402
 
 T = TypeVar("T")
-PICTURES = {**pictures.PICTURES, "hostile": hostile_snapshot, "hostile-reads": hostile_reads}
+SITUATIONS = {"window": strips.IN_WINDOW, "no-window": strips.NO_WINDOW, "break-glass": strips.GLASS}
+PICTURES = {
+    **pictures.PICTURES,
+    "under-way": strips.under_way,
+    "hostile": hostile_snapshot,
+    "hostile-reads": hostile_reads,
+}
 
 
 class ChildSource:
@@ -116,13 +124,19 @@ def main() -> int:
     parser.add_argument("--hang", action="store_true")
     parser.add_argument("--linger", action="store_true")
     parser.add_argument("--ascii", action="store_true")
+    parser.add_argument("--acts", type=Path, help="act, by hands that write what they were asked to do into this file")
+    parser.add_argument("--situation", choices=sorted(SITUATIONS), default="window")
+    parser.add_argument("--stall", action="store_true", help="SIGUSR1 holds the loop up for 1.5 s")
     options = parser.parse_args()
     console_app.TICK = options.tick
     console_app.STOP_LIMIT = options.stop_limit
     picture = PICTURES[options.picture]()
     source = ChildSource(picture, options.notes, options.step, options.ticks, options.hang, options.linger)
     source.turn = options.turn
-    return console_app.run_console(source, ascii=options.ascii)
+    hands = strips.FakeHands(SITUATIONS[options.situation], options.acts) if options.acts is not None else None
+    if options.stall:
+        signal.signal(signal.SIGUSR1, lambda *_: time.sleep(1.5))
+    return console_app.run_console(source, ascii=options.ascii, hands=hands)
 
 
 if __name__ == "__main__":

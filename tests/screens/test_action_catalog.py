@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from console.actions.catalog import (
     ACTIONS,
+    ANYWHERE,
     BY_ID,
     GUARDED_KEYS,
     CommandError,
@@ -42,21 +43,22 @@ def test_no_key_and_no_command_means_two_things_on_one_screen(place: Place) -> N
 
 def test_capitals_are_guarded_and_guarded_actions_are_capitals() -> None:
     capitals = {key for a in ACTIONS for key in a.keys if len(key) == 1 and key.isupper()}
-    assert capitals == GUARDED_KEYS == {"D", "S", "R", "B"}
-    assert all(a.scope is Scope.GUARDED and a.unavailable for a in guarded())
+    assert capitals == GUARDED_KEYS == {"D", "S", "R", "B", "H"}
+    assert all(a.scope is Scope.GUARDED and a.fixed and a.places == ANYWHERE for a in guarded())
 
 
 def test_no_safe_action_lies_one_shift_away_from_a_guarded_one() -> None:
-    safe = {key for a in ACTIONS if a.scope is Scope.SAFE for key in a.keys}
-    assert not safe & {key.lower() for key in GUARDED_KEYS}
+    beside = {a.id for a in ACTIONS if a.scope is Scope.SAFE for key in a.keys if key.upper() in GUARDED_KEYS}
+    # A slip from `D` to `d` shows what would be done; one from `H` to `h` shows another log.
+    assert beside == {"dry-run", "next-host"}
 
 
 def test_palette_and_key_line_hold_safe_actions_that_work() -> None:
     assert palette()
     for place in Place:
-        assert all(a.scope is Scope.SAFE and not a.unavailable for a in key_line(place))
+        assert all(a.scope is Scope.SAFE for a in key_line(place))
         assert "quit" in [a.id for a in key_line(place)]
-    assert all(a.scope is Scope.SAFE and not a.unavailable for a in palette())
+    assert all(a.scope is Scope.SAFE for a in palette())
 
 
 def test_every_action_says_what_it_does_and_every_group_is_used() -> None:
@@ -118,6 +120,8 @@ def test_a_good_keymap() -> None:
     [
         ({"zoom": "R"}, "'R' is the guarded key of 'relaunch the lane' and cannot be taken"),
         ({"rollback": "f9"}, "rollback: is guarded and keeps its key B"),
+        ({"hand-over": "f8"}, "hand-over: is guarded and keeps its key H"),
+        ({"zoom": "H"}, "'H' is the guarded key of 'hand the lane over' and cannot be taken"),
         ({"rollback": []}, "rollback: is guarded and keeps its key B"),
         ({"stop": ""}, "stop: is guarded and keeps its key S"),
         ({"zoom": []}, "zoom: needs at least one key"),
@@ -148,7 +152,7 @@ def test_swapping_two_keys_is_no_clash() -> None:
     st.dictionaries(
         st.sampled_from([a.id for a in ACTIONS]),
         st.one_of(
-            st.text(max_size=3), st.lists(st.sampled_from(["D", "S", "R", "B", "f2", "p", "escape"]), max_size=3)
+            st.text(max_size=3), st.lists(st.sampled_from(["D", "S", "R", "B", "H", "f2", "p", "escape"]), max_size=3)
         ),
         max_size=6,
     )

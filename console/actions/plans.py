@@ -1,0 +1,76 @@
+"""From a snapshot to the plan of an action: the one door to the four verbs. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from console.actions.disarm import arm_plan, disarm_plan, guard_verb
+from console.actions.plan import Plan, Verb
+from console.actions.relaunch import relaunch_plan
+from console.actions.rollback import rollback_plan
+from console.actions.scene import Refused, Scene, competing, ends, title
+from console.actions.stop import stop_plan
+from console.fleet.places import Places
+from console.fleet.recipe_model import Recipe
+from console.snapshot import LaneView, Snapshot
+
+_MAKERS: Mapping[Verb, Callable[[Scene], Plan]] = {
+    Verb.DISARM: disarm_plan,
+    Verb.ARM: arm_plan,
+    Verb.STOP: stop_plan,
+    Verb.RELAUNCH: relaunch_plan,
+    Verb.ROLLBACK: rollback_plan,
+}
+
+
+def plan_of(
+    verb: Verb,
+    snapshot: Snapshot,
+    lane_view: LaneView,
+    recipe: Recipe,
+    places: Places,
+    *,
+    frozen: Plan | None = None,
+    drain_s: float = 0.0,
+) -> Plan:
+    """What the action would do to the lane now; a plan that is `refused` has no steps and says why.
+
+    `frozen`: the way back of the open window; it names the target of a rollback. `drain_s`: seconds that running
+    requests are given before a stop. Never raises for what a host, a recipe or the operator wrote.
+    """
+    scene = Scene(snapshot, lane_view, recipe, places, frozen=frozen, drain_s=drain_s)
+    try:
+        return _MAKERS[verb](scene)
+    except Refused as reason:
+        return refusal(verb, scene, str(reason))
+
+
+def refusal(verb: Verb, scene: Scene, why: str) -> Plan:
+    """A plan without steps that says why."""
+    return Plan(
+        verb,
+        scene.snapshot.fleet.name,
+        scene.view.name,
+        scene.head,
+        title(verb, scene),
+        (),
+        ends=ends(scene),
+        refused=why,
+        notes=competing(scene),
+    )
+
+
+def toggled(lane_view: LaneView) -> Verb:
+    """What `D` does now, by the watchdog's reading: DISARM, or ARM for one that is known to be off."""
+    return guard_verb(lane_view.watchdog.value if lane_view.watchdog is not None else None)
+
+
+def way_back_id(plan: Plan) -> str:
+    """First 12 hex digits of a hash over what a way back rests on, the live engine left out: equal as long as a frozen
+    rollback still leads to the same containers, images, mounts, revision and rows."""
+    kept = replace(plan, steps=(), rescue=())
+    text = json.dumps([kept.verb, kept.fleet, kept.lane, sorted(kept.facts)])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,0 +1,17 @@
+# SOCKET CONTAINER EVIDENCE: whether the head's container runs and is not the process from before the launch.
+main() {
+    engine "$1"
+    before=''
+    { read -r before <"$3/before.launch"; } 2>/dev/null
+    look "$2" '{{.Id}} {{.State.StartedAt}} {{.State.Status}} {{.State.ExitCode}}'
+    case $? in
+        1) no "no container $2 yet" ;;
+        2) unknown "$seen" ;;
+    esac
+    # shellcheck disable=SC2086
+    set -- $seen
+    [ "$3" = running ] || no "it is $3 with $4"
+    case $before in "$1 $2 "*) no "it is still the one from before" ;; esac
+    say "a new one runs"
+}
+main "$@" </dev/null

@@ -1,0 +1,62 @@
+# SOCKET ID GRACE POLICY STUCK EVIDENCE STATE: ends one container, waits at most STUCK seconds until its processes are gone.
+# POLICY: its restart policy from now on, `-` leaves it; the former one is kept in STATE for its next start.
+main() {
+    engine "$1"
+    id=$2 grace=$3 policy=$4 stuck=$5 evidence=$6 state=$7
+    look "$id" '{{.State.Status}} {{.State.Pid}} {{.HostConfig.RestartPolicy.Name}}:{{.HostConfig.RestartPolicy.MaximumRetryCount}} {{.State.StartedAt}}'
+    case $? in
+        1) say "$(short "$id") is no longer there" && exit 0 ;;
+        2) cannot "$seen" ;;
+    esac
+    # shellcheck disable=SC2086
+    set -- $seen
+    status=$1 pid=$2 former=${3%:0} begun=$4
+    [ "$policy" = - ] || aside
+    case $status in exited | created | dead) say "it is $status" && exit 0 ;; esac
+    mkdir -p "$evidence" 2>/dev/null
+    pids="$evidence/pids.$(short "$id")"
+    alive=$(processes)
+    printf '%s\n' "$alive" 2>/dev/null >"$pids.new" && mv "$pids.new" "$pids" 2>/dev/null
+    say "$begun" 2>/dev/null >"$evidence/before.$(short "$id")"
+    if [ "$status" = paused ]; then
+        ask 60 unpause "$id" >/dev/null || no "it is paused, and cannot be unpaused"
+    fi
+    began=$(now)
+    if ! ask $((grace + 60)) stop -t "$grace" "$id" >/dev/null; then
+        look "$id" '{{.State.Status}}'
+        [ $? -ne 1 ] || { say "it removed itself when it ended (--rm)" && exit 0; }
+        [ "$seen" = exited ] || no "docker stop failed, it is ${seen}"
+    fi
+    until_gone
+    say "stopped in $(($(now) - began)) s"
+}
+
+aside() {
+    case $former in "$policy" | :) return ;; esac
+    kept="$state/restart-policy.$(short "$id")"
+    [ -e "$kept" ] || { say "$former" >"$kept.new" && mv "$kept.new" "$kept"; } 2>/dev/null
+    ask 20 update --restart "$policy" "$id" >/dev/null || no "its restart policy $former cannot be set aside"
+    say "restart policy was $former, is $policy"
+}
+
+processes() {
+    { ask 20 top "$id" -eo pid 2>/dev/null || say "$pid"; } | while read -r one _; do
+        case $one in '' | *[!0-9]* | 0) continue ;; esac
+        birth "$one" && say "$one $born"
+    done
+}
+
+until_gone() {
+    tries=0
+    while :; do
+        left=$(printf '%s\n' "$alive" | while read -r one start; do
+            [ -n "$one" ] && lives "$one" "$start" && say "$one in state $mood"
+        done | head -n 3 | tr '\n' ',')
+        [ -n "$left" ] || return 0
+        tries=$((tries + 1))
+        [ "$tries" -lt $((stuck * 10)) ] || no "STUCK: the container ended, its process ${left%,} does not die"
+        sleep 0.1
+    done
+}
+
+main "$@" </dev/null

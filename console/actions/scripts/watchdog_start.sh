@@ -1,0 +1,19 @@
+# PATTERN FOLDER COMMAND...: starts the watchdog, in a session of its own, unless one runs.
+main() {
+    found=$(those "$1" | tr '\n' ' ')
+    [ -z "$found" ] || { say "runs already as pid ${found% }" && exit 0; }
+    cd "$(home "$2")" || cannot "$2 cannot be entered"
+    shift 2
+    count=$#
+    while [ "$count" -gt 0 ]; do
+        word=$(home "$1")
+        shift
+        set -- "$@" "$word"
+        count=$((count - 1))
+    done
+    [ -x "$1" ] || command -v "$1" >/dev/null 2>&1 || cannot "$1 cannot be run"
+    umask 022
+    nohup setsid "$@" </dev/null >/dev/null 2>&1 &
+    say "started"
+}
+main "$@" </dev/null

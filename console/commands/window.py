@@ -1,0 +1,152 @@
+"""`laneswap window open|show|close|offer|accept|take LANE`: the switch window and the lease behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import json as json_text
+import re
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from console.commands.acting import EXIT_REFUSED, LaneName, Ready, Wait, YesLane, feed_for, lane_ready
+from console.commands.parts import FleetFile, Json, UsageError
+from console.headless import EXIT_GOOD, EXIT_UNKNOWN
+from console.sanitize import line
+
+if TYPE_CHECKING:
+    from console.readings.acting_types import Acting
+
+app = App(name="window", help="The switch window of a lane, and who holds it.", result_action="return_value")
+_REFUSED = ("no window was opened", "the window stays open", "not ")
+_DURATION = re.compile(r"(?:(\d{1,2})h)?(?:(\d{1,4})m)?(?:(\d{1,5})s)?")
+
+
+def seconds_of(text: str) -> float:
+    """`25m`, `1h30m`, `90s`. Raises UsageError."""
+    found = _DURATION.fullmatch(text)
+    if not text or found is None or not any(found.groups()):
+        raise UsageError(f"--deadline: {line(text, 40)!r} is no time; write 25m or 1h30m")
+    hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return hours * 3600.0 + minutes * 60.0 + seconds
+
+
+def _say(words: str) -> int:
+    refused = words.startswith(_REFUSED)
+    print(line(words, 600), file=sys.stderr if refused else sys.stdout)
+    return EXIT_REFUSED if refused else EXIT_GOOD
+
+
+def _typed(lane: str, given: str) -> str:
+    if given or not sys.stdin.isatty():
+        return given
+    return input(f"type the lane's name ({lane}): ").strip()
+
+
+def _run(fleet: FleetFile, lane: str, wait: float, work: Callable[[Ready], Awaitable[str]]) -> int:
+    async def inside() -> int:
+        async with lane_ready(feed_for(fleet, lane), lane, wait) as ready:
+            return _say(await work(ready))
+
+    return asyncio.run(inside())
+
+
+@app.command(name="open")
+def open_(
+    lane: LaneName,
+    fleet: FleetFile = None,
+    *,
+    reason: Annotated[str, Parameter(help="Why, for the ledger.")],
+    deadline: Annotated[str, Parameter(help="How long it may take: 25m, 1h30m.")] = "25m",
+    yes_lane: YesLane = "",
+    without_way_back: Annotated[bool, Parameter(negative="", help="Open it though nothing leads back.")] = False,
+    wait: Wait = 15.0,
+) -> int:
+    """Open a window: the lease is taken, the way back is frozen. A console keeps the lease; without one it runs out."""
+    seconds, typed = seconds_of(deadline), _typed(lane, yes_lane)
+    return _run(
+        fleet,
+        lane,
+        wait,
+        lambda ready: ready.hands.open_window(lane, reason, seconds, typed, without_way_back=without_way_back),
+    )
+
+
+@app.command
+def close(lane: LaneName, fleet: FleetFile = None, *, yes_lane: YesLane = "", wait: Wait = 15.0) -> int:
+    """Close the window and give the lease back; with a debt open the lane's name has to be typed."""
+    return _run(fleet, lane, wait, lambda ready: ready.hands.close_window(lane, yes_lane))
+
+
+@app.command
+def offer(lane: LaneName, to: str, fleet: FleetFile = None, *, wait: Wait = 15.0) -> int:
+    """Offer the lane to another operator, who accepts it."""
+    return _run(fleet, lane, wait, lambda ready: ready.hands.offer(lane, to))
+
+
+@app.command
+def accept(lane: LaneName, fleet: FleetFile = None, *, wait: Wait = 15.0) -> int:
+    """Take a lane that was offered to you, with its window."""
+    return _run(fleet, lane, wait, lambda ready: ready.hands.accept(lane))
+
+
+@app.command
+def take(lane: LaneName, fleet: FleetFile = None, *, yes_lane: YesLane = "", wait: Wait = 15.0) -> int:
+    """Take the lane from whoever holds it: their next step is fenced off, both names go into the ledger."""
+    typed = _typed(lane, yes_lane)
+    return _run(fleet, lane, wait, lambda ready: ready.hands.take_over(lane, typed))
+
+
+@app.command
+def show(lane: LaneName, fleet: FleetFile = None, *, json: Json = False, wait: Wait = 15.0) -> int:
+    """Window, lease, debts and the newest operation, as the head has them."""
+
+    async def inside() -> int:
+        async with lane_ready(feed_for(fleet, lane), lane, wait) as ready:
+            reading = ready.view().acting
+            acting = reading.current(ready.feed.snapshot().now) if reading is not None else None
+            if acting is None:
+                why = reading.error if reading is not None else "not read"
+                print(line(f"not known: {why or 'the head did not say'}", 300), file=sys.stderr)
+                return EXIT_UNKNOWN
+            if json:
+                from console.document import acting_json
+
+                print(json_text.dumps(acting_json(acting), indent=2, allow_nan=False))
+            else:
+                print("\n".join(_rows(acting)))
+            return EXIT_GOOD
+
+    return asyncio.run(inside())
+
+
+def _rows(acting: Acting) -> list[str]:
+    from console import format as fmt
+
+    rows = []
+    window, lease, operation = acting.window, acting.lease, acting.operation
+    if window is None:
+        rows.append("window     none")
+    else:
+        late = acting.clock - window.deadline
+        due = f"OVERDUE by {fmt.duration(late)}" if late > 0 else f"{fmt.duration(-late)} left"
+        rows.append(f"window     {window.id} by {window.operator}, {due}: {window.reason}")
+        rows.append(f"way back   {window.target or 'none'} (plan {window.plan_id})")
+    if lease is None:
+        rows.append("lease      nobody")
+    else:
+        state = "ran out" if lease.expired(acting.clock) else "held"
+        offered = f", offered to {lease.offered_to}" if lease.offered_to else ""
+        rows.append(
+            f"lease      {lease.operator} ({lease.console}) since {fmt.clock(lease.acquired)}, {state}{offered}"
+        )
+    for debt in acting.debts:
+        late = acting.clock - debt.deadline
+        due = f"overdue by {fmt.duration(late)}" if late > 0 else f"due in {fmt.duration(-late)}"
+        rows.append(f"owed       {debt.what}: off since {fmt.clock(debt.since)} by {debt.operator}, {due}")
+    if operation is not None:
+        words = f": {operation.words}" if operation.words else ""
+        rows.append(f"operation  {operation.id} {operation.state.value}{words}")
+    return [line(row, 400) for row in rows]

@@ -1,0 +1,257 @@
+"""An operation from plan to sequence: placeholders filled, debts written down on the way, started on the head, or in
+this console where the head cannot reach a rank. A Grant was spent before anything here is called.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from console.actions.plan import Plan, Probe, Stage, Step, Verb
+from console.actions.underway import head_now, runs
+from console.execution import detached, sequence_head
+from console.execution.policy import Refused
+from console.execution.scripts import script
+from console.execution.sequence import Operation, compile_operation, ssh_way
+from console.execution.sequence_console import InConsole, run_in_console
+from console.execution.sequence_head import OnHead
+from console.execution.sequence_reach import reach_from_head
+from console.execution.situation import Me
+from console.execution.tenure import DEBTS, Ground, stamp
+from console.reach.link import Link
+from console.readings.acting_types import Lease
+from console.snapshot import LaneView
+
+OWED_S = 30 * 60.0
+"""A debt that is made outside a window is due after this."""
+REACH_KEPT_S = 600.0
+"""Seconds for which it is believed that the head reaches its ranks."""
+PRE_EMPT_S = 20
+"""Seconds that a step which is pre-empted has to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """An operation that runs."""
+
+    operation: str
+    runs_on: str
+    """`head` or `console`."""
+    words: str
+
+
+def operation_id(verb: Verb) -> str:
+    """`20261201T031502Z-rollback-4c19e0`."""
+    return f"{stamp()}-{verb.value}-{secrets.token_hex(3)}"
+
+
+class Carrying:
+    """The operations that one console begins."""
+
+    def __init__(self, ground: Ground, own: Me) -> None:
+        self._ground, self._own = ground, own
+        self._ways: dict[str, tuple[float, asyncio.Task[Mapping[str, list[str]] | str]]] = {}
+        self._here: dict[str, InConsole] = {}
+
+    def here(self) -> frozenset[str]:
+        """Lanes whose operation runs in this console."""
+        return frozenset(lane for lane, one in self._here.items() if not one.over)
+
+    async def close(self) -> None:
+        """What runs in this console is cut: every console shows what is half done."""
+        for _, task in self._ways.values():
+            task.cancel()
+        await asyncio.gather(*(task for _, task in self._ways.values()), return_exceptions=True)
+        for one in self._here.values():
+            await one.close()
+
+    # --- how the head reaches its ranks
+
+    def prepare(self, view: LaneView, plan: Plan) -> None:
+        """Find out how the head reaches the plan's hosts, while the operator reads the strip."""
+        hosts = _hosts(plan)
+        if hosts <= {plan.head} or plan.refused:
+            return
+        kept = self._ways.get(plan.lane)
+        if kept is None or time.monotonic() - kept[0] > REACH_KEPT_S or _failed(kept[1]):
+            task = asyncio.create_task(self._find_ways(view, plan), name=f"reach {plan.lane}")
+            self._ways[plan.lane] = (time.monotonic(), task)
+
+    async def ways(self, view: LaneView, plan: Plan) -> Mapping[str, list[str]] | str:
+        """What stands before a command on each host, as the head needs it; or why it cannot reach them all."""
+        if _hosts(plan) <= {plan.head}:
+            return {plan.head: []}
+        self.prepare(view, plan)
+        return await asyncio.shield(self._ways[plan.lane][1])
+
+    async def _find_ways(self, view: LaneView, plan: Plan) -> Mapping[str, list[str]] | str:
+        fleet = self._ground.snapshot().fleet
+        link, folder = self._ground.links[plan.head], fleet.lane_folder(plan.lane)
+        others = {host: self._candidates(view, host) for host in view.lane.rank_hosts if host != plan.head}
+        found = await reach_from_head(link, folder, others)
+        if found.problems:
+            return "; ".join(found.problems)
+        return {plan.head: [], **found.ways}
+
+    def _candidates(self, view: LaneView, host: str) -> list[list[str]]:
+        """Ways to try, the site file's own address first."""
+        site = view.site.value if view.site is not None else None
+        rank = view.lane.rank_hosts.index(host)
+        targets: list[str] = []
+        if site is not None:
+            hosts, users = site.values.get("hosts", ()), site.values.get("users", ())
+            if rank < len(hosts):
+                targets += [f"{users[rank]}@{hosts[rank]}"] if rank < len(users) else []
+                targets.append(hosts[rank])
+        targets.append(self._ground.snapshot().fleet.hosts[host].ssh.removeprefix("ssh://"))
+        ways = []
+        for target in dict.fromkeys(targets):
+            try:
+                ways.append(ssh_way(target))
+            except ValueError:
+                continue
+        return ways
+
+    # --- beginning
+
+    async def begin(
+        self, view: LaneView, plan: Plan, op: str, held: Lease | None, *, ledgered: bool, deadline: float | None
+    ) -> Begun:
+        """Start it; raises Refused where nothing was begun, or where that is not known."""
+        fleet = self._ground.snapshot().fleet
+        folder = fleet.lane_folder(plan.lane)
+        ways = await self.ways(view, plan) if held is not None else "the head is out of reach"
+        due = deadline if deadline is not None else head_now(self._ground.snapshot(), view) + OWED_S
+        epoch = held.epoch if held is not None else "-"
+        ready = with_debts(filled(plan, folder, op), folder, str(epoch), self._debt(op, due, view))
+        reach = dict(ways) if not isinstance(ways, str) else {host: [] for host in {plan.head, *_hosts(plan)}}
+        operation = compile_operation(
+            ready,
+            op=op,
+            operator=self._own.operator,
+            console=self._own.console,
+            epoch=epoch,
+            folder=folder,
+            reach=reach,
+            created=head_now(self._ground.snapshot(), view),
+            ledgered=ledgered,
+        )
+        operation["plan_id"] = plan.id
+        if not isinstance(ways, str):
+            started = await sequence_head.start_on_head(self._ground.links[plan.head], operation)
+            if started.started:
+                return Begun(op, "head", f"{plan.verb.value} began: operation {op}, detached on {plan.head}")
+            if not started.cannot:
+                raise Refused(_not_started(started))
+            ways = started.problem
+        return await self._here_then(operation, plan, ways)
+
+    async def _here_then(self, operation: Operation, plan: Plan, why: str) -> Begun:
+        self._here[plan.lane] = await run_in_console(self._ground.links, operation)
+        op = operation["id"]
+        return Begun(op, "console", f"{plan.verb.value} began: operation {op}, in this console, keep it open: {why}")
+
+    def _debt(self, op: str, due: float, view: LaneView) -> str:
+        since = head_now(self._ground.snapshot(), view)
+        row = {"what": "watchdog", "since": since, "deadline": due, "operator": self._own.operator, "operation": op}
+        return json.dumps([row]) + "\n"
+
+    # --- ending what runs
+
+    async def pre_empt(self, view: LaneView, epoch: int) -> None:
+        """End the operation that runs, its unit on the head and the step that runs as a unit of its own.
+
+        Raises Refused where it may still act. Its steps are fenced off by the newer epoch in any case.
+        """
+        running = runs(view)
+        if running is None:
+            return
+        link, folder = self._ground.links[view.lane.head], self._folder(view)
+        stored = await sequence_head.stored(link, folder, running.id)
+        if view.name in self._here and not self._here[view.name].over:
+            await self._here[view.name].close()
+        elif stored is not None:
+            who = self._own.operator
+            if words := await sequence_head.stop(link, stored, operator=who, epoch=epoch, steps=True):
+                raise Refused(f"{running.id} could not be ended: {words}")
+        step = running.step
+        if step is not None:
+            host: Link = self._ground.links.get(step.host, link)
+            await detached.stop(host, folder, running.id, step.id, epoch=epoch, seconds=PRE_EMPT_S)
+
+    def _folder(self, view: LaneView) -> str:
+        return self._ground.snapshot().fleet.lane_folder(view.name)
+
+
+def _failed(task: asyncio.Task[Mapping[str, list[str]] | str]) -> bool:
+    """Whether it is worth asking anew."""
+    return task.done() and (task.cancelled() or task.exception() is not None or isinstance(task.result(), str))
+
+
+def _not_started(found: OnHead) -> str:
+    if found.fenced:
+        return f"fenced off: {found.problem}"
+    if found.unknown:
+        return f"whether it began is not known: {found.problem}. Look before you try again: `laneswap attach`"
+    return found.problem
+
+
+def _hosts(plan: Plan) -> set[str]:
+    steps = (*plan.steps, *plan.rescue)
+    probes = [probe for step in steps for probe in (*step.before, *step.already, *step.after, *step.watch)]
+    return {step.host for step in steps} | {probe.host for probe in probes}
+
+
+# Placeholders and debts
+
+
+def filled(plan: Plan, folder: str, op: str) -> Plan:
+    """The plan with `{state}` and `{evidence}`, where they are whole words of a command, put in."""
+    words = {"{state}": folder, "{evidence}": f"{folder}/ops/{op}/evidence"}
+
+    def put(argv: Sequence[str]) -> tuple[str, ...]:
+        return tuple(words.get(word, word) for word in argv)
+
+    def probes(given: tuple[Probe, ...]) -> tuple[Probe, ...]:
+        return tuple(replace(probe, argv=put(probe.argv)) for probe in given)
+
+    def step(given: Step) -> Step:
+        return replace(
+            given,
+            argv=put(given.argv),
+            before=probes(given.before),
+            already=probes(given.already),
+            after=probes(given.after),
+            watch=probes(given.watch),
+        )
+
+    return replace(plan, steps=tuple(map(step, plan.steps)), rescue=tuple(map(step, plan.rescue)))
+
+
+def with_debts(plan: Plan, folder: str, epoch: str, debt: str) -> Plan:
+    """The plan with what is owed written down on the head before the watchdog is switched off, and struck out once it
+    is armed again: by the sequence itself, so that no console has to live for it."""
+    steps: list[Step] = []
+    owes = any(step.stage is Stage.WATCHDOG and step.argv for step in plan.steps) and plan.verb is not Verb.ARM
+    for step in plan.steps:
+        if owes and step.stage is Stage.WATCHDOG and step.argv:
+            steps.append(
+                _debt_step("owe-watchdog", plan.head, "write down that the watchdog is owed", debt, folder, epoch)
+            )
+            owes = False
+        steps.append(step)
+    if plan.pays or any(step.stage is Stage.ARM for step in plan.steps):
+        steps.append(_debt_step("settle-watchdog", plan.head, "strike out the debt", "", folder, epoch))
+    return replace(plan, steps=tuple(steps))
+
+
+def _debt_step(name: str, head: str, title: str, debt: str, folder: str, epoch: str) -> Step:
+    put = script("put" if debt else "drop")
+    size = [str(len(debt.encode()))] if debt else []
+    argv = ("sh", "-c", put, "laneswap", folder, epoch, DEBTS, *size)
+    stage = Stage.WATCHDOG if debt else Stage.ARM
+    return Step(name, stage, title, head, argv, limit=10.0, stdin=debt, usual=0.2, basis="estimate", optional=True)

@@ -1,0 +1,183 @@
+"""What became of the operations that this operator began: read from the head, recorded here, copied to the head.
+
+It goes by the ledger alone: an intent without an outcome is looked after by whichever console of the operator runs
+next, so a console that was killed leaves no gap. A copy that fails is tried again; a step never waits for one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from console.actions.plan import Plan
+from console.execution import files
+from console.execution.ledger import Entry, Ledger, LedgerError
+from console.execution.policy import Refused
+from console.execution.tenure import Ground, Tenure
+from console.readings.acting_types import Operation, OperationState, StepState, StepView
+from console.readings.ledger import Kind, Record
+from console.sanitize import line
+from console.snapshot import LaneView
+
+EVERY_S = 0.5
+RETRY_S = 10.0
+"""Seconds between two tries to copy what the head has not got."""
+LEDGER = "ledger.jsonl"
+_STILL = (StepState.WAITING, StepState.RUNNING)
+_GOES_ON = (OperationState.RUNNING, OperationState.UNKNOWN)
+
+
+@dataclass(slots=True)
+class _Open:
+    """An operation whose outcome is not recorded yet."""
+
+    lane: str
+    plan: str
+    epoch: int
+    told: set[str] = field(default_factory=set)
+    """Steps that are recorded."""
+
+
+class Recording:
+    """Looks after the record of one console."""
+
+    def __init__(self, ground: Ground, ledger: Ledger, tenure: Tenure, tell: Callable[[str], None]) -> None:
+        self._ground, self._ledger, self._tenure, self._tell = ground, ledger, tenure, tell
+        self._open: dict[str, _Open] = {}
+        self._owed: list[Entry] = []
+        self._unsynced: dict[str, int] = {}
+        self._due: dict[str, float] = {}
+        self._problem = ""
+
+    @property
+    def unsynced(self) -> dict[str, int]:
+        """Lines by lane that its head has not got."""
+        return {lane: count for lane, count in self._unsynced.items() if count}
+
+    def look_after(self, op: str, plan: Plan) -> None:
+        """Record what becomes of it."""
+        held = self._tenure.held(plan.lane)
+        self._open[op] = _Open(plan.lane, plan.id, held.epoch if held else 0)
+
+    def owe(self, entry: Entry) -> None:
+        """What could not be recorded when it was done: written up as soon as the ledger can be written again."""
+        self._owed.append(entry)
+
+    def sync_soon(self, lane: str) -> None:
+        """Copy to the head what it has not got."""
+        self._due[lane] = 0.0
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        await self._take_up()
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._step()
+            for lane, due in tuple(self._due.items()):
+                if loop.time() >= due:
+                    self._due[lane] = loop.time() + RETRY_S
+                    if await self.sync(lane):
+                        self._due.pop(lane, None)
+            await asyncio.sleep(EVERY_S)
+
+    async def flush(self) -> None:
+        """Record and copy what there is, once more before the end."""
+        await self._step()
+        for lane in tuple(self._due):
+            await self.sync(lane)
+
+    async def _take_up(self) -> None:
+        """The intents of earlier consoles that have no outcome."""
+        try:
+            records = (await asyncio.to_thread(self._ledger.verify)).text.records
+        except LedgerError as error:
+            self._complain(error)
+            return
+        self._open |= unfinished(records)
+        for name in self._ground.snapshot().fleet.lanes:
+            self.sync_soon(name)
+
+    async def _step(self) -> None:
+        try:
+            while self._owed:
+                await asyncio.to_thread(self._ledger.break_glass, self._owed[0])
+                self.sync_soon(self._owed.pop(0).lane)
+            for view in self._ground.snapshot().lanes:
+                await self._look(view)
+        except LedgerError as error:
+            self._complain(error)
+        else:
+            self._problem = ""
+
+    async def _look(self, view: LaneView) -> None:
+        operation = view.acting.value.operation if view.acting is not None and view.acting.value is not None else None
+        if operation is None or (kept := self._open.get(operation.id)) is None:
+            return
+        for step in operation.steps:
+            if step.state not in _STILL and step.id not in kept.told:
+                await self._write(operation, kept, step)
+                kept.told.add(step.id)
+        if operation.state in _GOES_ON:
+            return
+        await self._write(operation, kept, None)
+        del self._open[operation.id]
+        self._tell(f"{operation.verb} {operation.state.value}: {operation.words or operation.title}")
+        await self._settle(view)
+
+    async def _write(self, operation: Operation, kept: _Open, step: StepView | None) -> None:
+        if step is None:
+            text, host = operation.words or operation.title, ""
+            result = operation.state.value
+        else:
+            text, host = f"{step.title}{f': {step.words}' if step.words else ''}", step.host
+            result = f"step {step.id} {step.state.value}"
+        entry = Entry(kept.lane, line(text, 1000), host, operation.id, kept.epoch, plan=kept.plan, result=result)
+        await asyncio.to_thread(self._ledger.outcome if step is None else self._ledger.note, entry)
+        self.sync_soon(kept.lane)
+
+    async def _settle(self, view: LaneView) -> None:
+        """Give the lease back once nothing is under way and no window is open."""
+        acting = view.acting.value if view.acting is not None else None
+        if acting is not None and acting.window is None and self._tenure.held(view.name) is not None:
+            await self.sync(view.name)
+            await self._tenure.release(view.name)
+
+    async def sync(self, lane: str) -> bool:
+        """Copy to the lane's head what it has not got; whether it has all now."""
+        try:
+            pending = await asyncio.to_thread(self._ledger.pending, lane)
+            if not pending.lines:
+                self._unsynced[lane] = 0
+                return True
+            self._unsynced[lane] = len(pending.lines)
+            link, folder = self._tenure.way(lane)
+            # no epoch: a record is never refused, whoever holds the lane by now
+            written = await files.append(link, folder, None, LEDGER, "".join(pending.lines))
+            if not written.ok:
+                return False
+            await asyncio.to_thread(self._ledger.acknowledge, lane, pending)
+        except (LedgerError, Refused) as error:
+            self._complain(error)
+            return False
+        self._unsynced[lane] = 0
+        return True
+
+    def _complain(self, error: Exception) -> None:
+        """Once for each problem."""
+        if str(error) != self._problem:
+            self._problem = str(error)
+            self._tell(f"ledger: {error}")
+
+
+def unfinished(records: tuple[Record, ...]) -> dict[str, _Open]:
+    """Operations with an intent and no outcome, by id."""
+    found: dict[str, _Open] = {}
+    for record in records:
+        if record.kind in (Kind.INTENT, Kind.BREAK_GLASS) and record.op:
+            found[record.op] = _Open(record.lane, record.plan, record.epoch)
+        elif record.kind is Kind.OUTCOME and record.op:
+            found.pop(record.op, None)
+        elif record.kind is Kind.NOTE and record.op in found and record.result.startswith("step "):
+            found[record.op].told.add(record.result.split(" ")[1])
+    return found

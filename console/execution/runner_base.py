@@ -1,0 +1,198 @@
+"""Words, scripts and small parts of the runner. Standard library only, nothing newer than Python 3.8: this is a part of
+the one file that runs on hosts (see `runner_text` in `sequence.py`).
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+RUNNING, DONE, SATISFIED, FAILED = "running", "done", "satisfied", "failed"
+STOPPED, FENCED, UNKNOWN, SKIPPED, HALF_DONE = "stopped", "fenced", "unknown", "skipped", "half done"
+"""As `StepState` and `OperationState` word them."""
+FINE = (DONE, SATISFIED)
+ABSENT, LOST = "absent", "lost"
+SHORT = 10.0
+"""Seconds: a step with a longer limit runs as a unit of its own on its host."""
+MOST_WORDS = 400
+
+ONCE = """
+folder=$1/ops/$2/$3
+if ! (umask 000; mkdir -p "$1/ops/$2" && mkdir "$folder") 2>/dev/null; then
+  [ -d "$folder" ] && { echo 'this step was begun here before' >&2; exit 3; }
+  echo "cannot make $folder" >&2; exit 5
+fi
+shift 3
+"$@"
+code=$?
+(umask 000; echo "$code" >"$folder/code.new" && mv "$folder/code.new" "$folder/code")
+exit "$code"
+"""
+"""D OP STEP ARGV...: a short command that nobody can begin twice, with its exit status kept."""
+LOOK = """
+folder=$1/ops/$2/$3
+if [ -e "$folder/code" ]; then echo "state=ended"; echo "code=$(cat "$folder/code")"
+elif [ -d "$folder" ]; then echo state=running
+else echo state=absent; fi
+read -r up rest </proc/uptime && echo "up=$up"
+"""
+"""D OP STEP: what became of it."""
+WAIT = """
+left=$5
+while [ "$left" -gt 0 ] && [ ! -e "$2/ops/$3/$4/result" ]; do
+  sleep "$6" 2>/dev/null || sleep 1
+  left=$((left - 1))
+done
+sh -c "$1" laneswap state "$2" "$3" "$4"
+read -r up rest </proc/uptime && echo "up=$up"
+"""
+"""STARTER D OP STEP TIMES PAUSE: the state of a unit, told as soon as it has ended."""
+
+
+class Done(NamedTuple):
+    """What became of one command; status None: lost, it may or may not have run."""
+
+    status: int | None
+    out: str = ""
+    err: str = ""
+
+
+class Transport(Protocol):
+    """How a host is reached."""
+
+    def run(self, host: str, argv: Sequence[str], stdin: str, limit: float, question: bool = False) -> Done:
+        """Run one command; a question changes nothing. Never raises for what happens there. `limit` in seconds."""
+        ...
+
+    def interrupt(self) -> None:
+        """Break off questions, and commands that run on this very machine."""
+        ...
+
+
+class Log(Protocol):
+    """Where the journal is written."""
+
+    lines: list[dict[str, Any]]
+
+    def write(self, line: dict[str, Any]) -> None:
+        """Keep one line for good, before anything else happens. Raises JournalLost, and Fenced."""
+        ...
+
+
+class JournalLost(Exception):
+    """The journal cannot be written: nothing may be done any more."""
+
+
+class Fenced(Exception):
+    """Somebody holds a newer lease; says who, since when."""
+
+
+class Halted(Exception):
+    """Told to stop."""
+
+
+class Clock:
+    """Time; another one in tests."""
+
+    def wall(self) -> float:
+        """Unix seconds."""
+        return time.time()
+
+    def mono(self) -> float:
+        """Seconds that only grow."""
+        return time.monotonic()
+
+    def pause(self, halt: threading.Event, seconds: float) -> None:
+        """Wait, but not once told to stop."""
+        halt.wait(seconds)
+
+
+class Attempt:
+    """One step under way."""
+
+    def __init__(self, step: dict[str, Any], kind: str, since: float, deadline: float) -> None:
+        """`since`: Unix seconds of its first line in the journal; `deadline` by the clock that only grows."""
+        self.step, self.kind, self.since, self.deadline = step, kind, since, deadline
+        self.id, self.host = str(step["id"]), str(step["host"])
+        self.detached = bool(step["argv"]) and bool(step["detached"] or step["limit"] > SHORT)
+        self.begun = self.ended = False
+        self.watched = deadline - float(step["limit"])
+        self.told = ("", float("-inf"))
+
+
+def groups(steps: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """The steps in order, neighbours with the same word in `together` as one group."""
+    group: list[dict[str, Any]] = []
+    for step in steps:
+        if group and not (step["together"] and step["together"] == group[-1]["together"]):
+            yield group
+            group = []
+        group.append(step)
+    if group:
+        yield group
+
+
+def half_done(steps: Sequence[dict[str, Any]], states: dict[str, str]) -> str:
+    """`HALF DONE after stop rank 1, next: start rank 0`, as every console words it."""
+    done = [step for step in steps if states.get(step["id"]) in FINE]
+    left = [step for step in steps if states.get(step["id"]) not in FINE and not step["optional"]]
+    after = "HALF DONE after {}".format(done[-1]["title"]) if done else "HALF DONE"
+    if not left:
+        return after
+    state = states.get(left[0]["id"], "")
+    seen = f" ({state})" if state and state != SKIPPED else ""
+    title, host = left[0]["title"], left[0]["host"]
+    return f"{after}, next: {title}" + (f" on {host}" if host not in title else "") + seen
+
+
+def keys_of(text: str) -> dict[str, str]:
+    """`key=value` lines."""
+    found = {}
+    for row in text.splitlines():
+        key, sign, value = row.partition("=")
+        if sign:
+            found[key] = value
+    return found
+
+
+def first_line(text: str) -> str:
+    """The first line that is not empty, at most 200 characters of it."""
+    return next((row.strip()[:200] for row in text.splitlines() if row.strip()), "")
+
+
+def last_line(text: str) -> str:
+    """The last line that is not empty, at most 200 characters of it."""
+    return first_line("\n".join(reversed(text.splitlines())))
+
+
+def ended(code: int, done: Done) -> dict[str, str]:
+    """The state of a command with this exit status, with its last words."""
+    if code == 0:
+        return {"state": DONE}
+    said = last_line(done.err) or last_line(done.out)
+    return {"state": FAILED, "words": f"exit {code}" + (f": {said}" if said else "")}
+
+
+def said(answers: Iterable[tuple[dict[str, Any], Done]]) -> str:
+    """What was observed, in the probes' own first lines."""
+    return "; ".join(first_line(done.out) or probe["words"] for probe, done in answers)
+
+
+def missing(pairs: Iterable[tuple[dict[str, Any], Done]]) -> str:
+    """What does not hold, and what was seen instead."""
+    return "; ".join("{}: {}".format(probe["words"], _seen(probe, done)) for probe, done in pairs)
+
+
+def _seen(probe: dict[str, Any], done: Done) -> str:
+    if done.status is None:
+        return "no answer from {}".format(probe["host"])
+    words = first_line(done.out) or first_line(done.err)
+    return ("no" if done.status == 1 else "not known") + (f", {words}" if words else "")
+
+
+def spread(text: str) -> dict[str, str]:
+    """`epoch=7 operator=ben since=1732999999`, on one line or on several."""
+    return dict(re.findall(r"(\w+)=(.*?)(?=\s+\w+=|\s*$)", text, re.MULTILINE))

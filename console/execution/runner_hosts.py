@@ -1,0 +1,201 @@
+"""Commands and questions of the runner to hosts: fenced, claimed under the step's name, looked up if an answer is lost.
+Standard library only, nothing newer than Python 3.8: a part of the one file that runs on hosts.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from console.execution.runner_base import (
+    DONE,
+    FAILED,
+    LOOK,
+    LOST,
+    ONCE,
+    RUNNING,
+    SHORT,
+    STOPPED,
+    WAIT,
+    Attempt,
+    Clock,
+    Done,
+    Fenced,
+    Halted,
+    Transport,
+    ended,
+    first_line,
+    keys_of,
+    spread,
+)
+
+PROBE_LIMIT = LOOK_LIMIT = 10.0
+FENCE_LIMIT = 5.0
+LONG_POLL = 2
+"""Seconds that a host waits for a unit's end before it says that it still runs."""
+QUICK = 30.0
+"""Seconds after its beginning in which the end of a unit is seen within 0.1 s, later within 0.5 s."""
+ADOPTION = 5.0
+"""Seconds in which whoever took the lease over may tell a fenced operation to go on under the new epoch."""
+STOP_GRACE = 20
+
+
+class Hosts:
+    """The hosts of one operation."""
+
+    def __init__(
+        self, operation: dict[str, Any], transport: Transport, clock: Clock, reload: Callable[[], dict[str, Any]]
+    ) -> None:
+        """`reload` reads the operation anew: who takes it over writes another operator and a newer epoch there."""
+        self.operation, self.transport, self.clock, self.reload = operation, transport, clock, reload
+        self.epoch, self.operator = operation["epoch"], str(operation["operator"])
+        self.halt = threading.Event()
+        self.took_over: Callable[[str], None] = lambda before: None
+        self._adopting = threading.Lock()
+
+    # -- the lease
+
+    def fence_all(self, hosts: Sequence[str]) -> None:
+        """Our epoch on each of these hosts, so that no older one acts there once we do. Raises Fenced."""
+        with pool(len(hosts)) as threads:
+            list(threads.map(lambda host: self.acted(host, lambda _: ["true"], "", FENCE_LIMIT), hosts))
+
+    def ours(self, left: Callable[[], float]) -> str:
+        """'' if the head knows no newer lease. Raises Fenced. Break-glass goes on without the head."""
+        while True:
+            done = self.acted(self.operation["head"], lambda _: ["true"], "", FENCE_LIMIT)
+            if done.status == 0 or not self.operation.get("ledgered", True):
+                return ""
+            if done.status is not None:
+                return "not begun: " + (first_line(done.err) or f"the head's fence says {done.status}")
+            if left() <= 0:
+                return "not begun: the head does not say who holds the lease"
+            self.pause(1.0)
+
+    def acted(self, host: str, argv: Callable[[str], list[str]], stdin: str, limit: float) -> Done:
+        """Run a command that acts, made for our epoch, through the host's fence. Raises Fenced."""
+        while True:
+            epoch = self.epoch
+            fence = ["sh", "-c", self.operation["fence"], "laneswap", self.operation["dir"], str(epoch), "--"]
+            done = self.transport.run(host, [*fence, *argv(str(epoch))], stdin, limit)
+            newest = re.match(r"epoch=([0-9]+)\s", done.out)
+            if done.status != 4 or newest is None or epoch == "-" or int(newest[1]) <= epoch:
+                return done
+            self._adopt(int(epoch), done.out)
+
+    def _adopt(self, refused: int, words: str) -> None:
+        """A newer lease was seen: go on under it if its holder has told us so in time. Raises Fenced."""
+        until = self.clock.mono() + ADOPTION
+        while self.epoch <= refused:
+            with self._adopting:
+                fresh = self.reload()
+                if self.epoch <= refused and isinstance(fresh["epoch"], int) and fresh["epoch"] > refused:
+                    before, self.operator = self.operator, str(fresh["operator"])
+                    self.took_over(before)
+                    self.epoch = fresh["epoch"]
+                    return
+            if self.clock.mono() >= until:
+                raise Fenced(self._holder(words))
+            self.pause(0.5)
+
+    def _holder(self, words: str) -> str:
+        keys = spread(words)
+        if not keys.get("operator"):
+            lease = self.operation["dir"] + "/lease"
+            found = keys_of(self._question(self.operation["head"], ["cat", lease], "", FENCE_LIMIT).out)
+            keys = {**found, "since": found.get("acquired", ""), "epoch": keys["epoch"]}
+        since = keys.get("since", "")
+        at = time.strftime(" since %H:%M:%SZ", time.gmtime(float(since))) if re.fullmatch(r"\d{1,11}", since) else ""
+        return "{} holds the lease{} (epoch {})".format(first_line(keys.get("operator", "")) or "?", at, keys["epoch"])
+
+    # -- the command of a step
+
+    def send(self, a: Attempt) -> dict[str, str] | None:
+        """The command leaves; None: it has to be looked up what became of it. Raises Fenced, and Halted."""
+        if self.halt.is_set():
+            raise Halted
+        left = max(1.0, a.deadline - self.clock.mono())
+        limit = LOOK_LIMIT + SHORT if a.detached else min(SHORT, left)
+        done = self.acted(a.host, lambda epoch: self._command(a, epoch, left), a.step["stdin"], limit)
+        if self.halt.is_set() and (done.status or 0) > 128:
+            a.ended = not a.detached
+            raise Halted
+        if done.status is None or done.status == 3:
+            return None
+        return {"state": RUNNING} if a.detached and done.status == 0 else ended(done.status, done)
+
+    def _command(self, a: Attempt, epoch: str, left: float) -> list[str]:
+        argv = [str(word) for word in a.step["argv"]]
+        if not a.detached:
+            return ["sh", "-c", ONCE, "laneswap", *self._place(a.id), *argv]
+        options = [epoch, "auto", "1" if a.step["keeps"] else "0", f"{left + 1:.0f}", a.step["memory_max"] or "-"]
+        return self._starter("start", a.id, *options, "--", *argv)
+
+    def look(self, a: Attempt) -> dict[str, str] | None:
+        """What became of the command: `state`, `words`, `up` (the host's uptime); None where nothing answers."""
+        if not a.detached:
+            done = self._question(a.host, ["sh", "-c", LOOK, "laneswap", *self._place(a.id)], "", LOOK_LIMIT)
+            found = keys_of(done.out)
+            if found.get("state") == "ended":
+                code = found.get("code", "")
+                return ended(int(code), done) if re.fullmatch(r"\d{1,3}", code) else {"state": LOST}
+            return found if found.get("state") else None
+        quick = self.clock.wall() - a.since < QUICK
+        times, rest = (LONG_POLL * 10, "0.1") if quick else (LONG_POLL * 2, "0.5")
+        wait = ["sh", "-c", WAIT, "laneswap", self.operation["starter"], *self._place(a.id), str(times), rest]
+        found = keys_of(self._question(a.host, wait, "", LONG_POLL + LOOK_LIMIT).out)
+        return found if found.get("state") else None
+
+    def end(self, a: Attempt, why: str) -> tuple[str, str]:
+        """End the step's unit: its state, and what was seen of that. Raises Fenced."""
+        stop = self._starter("stop", a.id, str(STOP_GRACE))
+        done = self.acted(a.host, lambda _: stop, "", STOP_GRACE + LOOK_LIMIT)
+        if keys_of(done.out).get("state", "") in (DONE, FAILED, STOPPED, LOST):
+            return FAILED, why + "; it was ended"
+        return "unknown", why + "; it could not be ended: " + (first_line(done.err) or f"no answer from {a.host}")
+
+    def restarted(self, a: Attempt, found: dict[str, str] | None) -> bool:
+        """Whether the host came up after the step was begun: then it may have forgotten that it was."""
+        up = (found or {}).get("up", "")
+        return re.fullmatch(r"\d+(\.\d*)?", up) is not None and float(up) < self.clock.wall() - a.since
+
+    # -- questions
+
+    def ask(self, probes: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], Done]]:
+        """All of them at once. Raises Halted."""
+        if not probes:
+            return []
+
+        def one(probe: dict[str, Any]) -> tuple[dict[str, Any], Done]:
+            argv = [str(word) for word in probe["argv"]]
+            return probe, self._question(probe["host"], argv, probe["stdin"], PROBE_LIMIT)
+
+        with pool(len(probes)) as threads:
+            answers = list(threads.map(one, probes))
+        if self.halt.is_set():
+            raise Halted
+        return answers
+
+    def pause(self, seconds: float) -> None:
+        """Raises Halted when told to stop."""
+        self.clock.pause(self.halt, seconds)
+        if self.halt.is_set():
+            raise Halted
+
+    def _question(self, host: str, argv: Sequence[str], stdin: str, limit: float) -> Done:
+        return self.transport.run(host, argv, stdin, limit, True)
+
+    def _place(self, step: str) -> list[str]:
+        return [self.operation["dir"], self.operation["id"], step]
+
+    def _starter(self, verb: str, step: str, *more: str) -> list[str]:
+        return ["sh", "-c", self.operation["starter"], "laneswap", verb, *self._place(step), *more]
+
+
+def pool(workers: int) -> concurrent.futures.ThreadPoolExecutor:
+    """At most six at once: sshd drops logins when more come together."""
+    return concurrent.futures.ThreadPoolExecutor(max(1, min(workers, 6)))

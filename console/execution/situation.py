@@ -1,0 +1,99 @@
+"""What a decision rests on, told from a snapshot, a plan and this console's own hold on the lane. Pure."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+
+from console import format as fmt
+from console.actions.plan import Plan, Verb
+from console.actions.underway import head_now, runs
+from console.execution.policy import Holder, Situation
+from console.readings.acting_types import Acting, Lease
+from console.readings.lights import LaneState
+from console.readings.link import LinkStatus
+from console.sanitize import line, word
+from console.snapshot import LaneView, Snapshot
+
+NOT_SERVING = (LaneState.DOWN, LaneState.STALLED, LaneState.BOOTING)
+"""What counts as down for the countdown and for a way back whose readiness is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """The operator at this console."""
+
+    operator: str
+    console: str
+    """`user@machine pid`."""
+
+    @property
+    def seat(self) -> str:
+        """`user@machine`: another console of the same operator there is the same person."""
+        return self.console.rpartition(" ")[0]
+
+
+def me(operator: str) -> Me:
+    """This console's own name; the operator is who the ledger names."""
+    user = os.environ.get("USER") or os.environ.get("LOGNAME") or str(os.getuid())
+    return Me(word(operator, 80) or "-", line(f"{word(user, 40)}@{word(socket.gethostname(), 60)} {os.getpid()}", 120))
+
+
+def is_mine(lease: Lease, own: Me) -> bool:
+    """Held by this operator from this machine, by this or another console."""
+    return lease.operator == own.operator and lease.console.rpartition(" ")[0] == own.seat
+
+
+def holder_of(acting: Acting | None, own: Me, now: float, held_id: str = "") -> tuple[Holder, str]:
+    """Who holds the lane at the head's time `now`, and that one in words."""
+    if acting is None:
+        return Holder.UNKNOWN, ""
+    lease = acting.lease
+    if lease is None:
+        return Holder.NOBODY, ""
+    if (held_id and lease.id == held_id) or is_mine(lease, own):
+        return Holder.ME, ""
+    words = f"{lease.operator} since {fmt.clock(lease.acquired)} ({lease.console})"
+    return (Holder.EXPIRED if lease.expired(now) else Holder.OTHER), words
+
+
+def situation(
+    snapshot: Snapshot,
+    lane: LaneView,
+    plan: Plan,
+    own: Me,
+    *,
+    held: Lease | None = None,
+    ledger_ok: bool = True,
+    read_only: bool = False,
+    break_glass: bool = False,
+) -> Situation:
+    """Everything that `policy.decide` wants to know. `held` is the lease that this console keeps renewed, if any."""
+    reading = lane.acting
+    now = head_now(snapshot, lane)
+    acting = reading.current(snapshot.now) if reading is not None else None
+    holder, name = holder_of(acting, own, now, held.id if held else "")
+    head_ok = snapshot.host(lane.lane.head).link.status is LinkStatus.UP
+    window = acting.window if acting is not None else None
+    running = runs(lane) if acting is not None else None
+    return Situation(
+        lane=lane.name,
+        window_open=window is not None and holder is Holder.ME,
+        holder=holder,
+        holder_name=name,
+        unknown=tuple(dict.fromkeys((*plan.unknown, *(f"{host}: out of reach" for host in plan.left_out)))),
+        ledger_ok=ledger_ok,
+        head_ok=head_ok,
+        read_only=read_only,
+        serving=lane.verdict.state not in NOT_SERVING,
+        refused=plan.refused,
+        running=f"{running.verb} (operation {running.id})" if running is not None else "",
+        running_verb=_verb(running.verb) if running is not None else None,
+        break_glass=break_glass,
+        epoch=acting.lease.epoch if acting is not None and acting.lease is not None and holder is Holder.ME else 0,
+    )
+
+
+def _verb(text: str) -> Verb | None:
+    return Verb(text) if text in tuple(Verb) else None

@@ -1,0 +1,220 @@
+"""This console's hold on its lanes: leases renewed, taken, handed over and given back; windows beside them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from console.actions.plan import Plan
+from console.execution import files, lease, window
+from console.execution.lease import Keeper, LeaseAnswer, holder_words
+from console.execution.policy import Refused
+from console.execution.situation import Me, is_mine
+from console.fleet.places import Places
+from console.fleet.recipe import Recipe
+from console.reach.link import Link
+from console.readings.acting_types import Acting, Lease
+from console.snapshot import LaneView, Snapshot
+
+WINDOW, DEBTS = "window.json", "debts.json"
+
+
+class Ground(Protocol):
+    """What the operator's hands stand on: the feed, or a rehearsal of it."""
+
+    @property
+    def links(self) -> Mapping[str, Link]:
+        """The way to each host."""
+        ...
+
+    @property
+    def recipes(self) -> Mapping[str, Recipe]:
+        """By lane."""
+        ...
+
+    def places(self, lane: str) -> Places:
+        """Where the things of a lane lie."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """The newest picture."""
+        ...
+
+
+class Tenure:
+    """The leases of one console."""
+
+    def __init__(self, ground: Ground, own: Me) -> None:
+        self._ground, self._own = ground, own
+        self._keepers: dict[str, Keeper] = {}
+
+    def held(self, lane: str) -> Lease | None:
+        """The lease that this console keeps renewed; None without one, or once it was lost."""
+        keeper = self._keepers.get(lane)
+        return None if keeper is None or keeper.lost.is_set() else keeper.lease
+
+    def lost(self, lane: str) -> str:
+        """Who took the lane from this console, in words; '' if nobody did."""
+        keeper = self._keepers.get(lane)
+        return keeper.words if keeper is not None and keeper.lost.is_set() and keeper.holder is not None else ""
+
+    def way(self, lane: str) -> tuple[Link, str]:
+        """The link to the lane's head, and the lane's folder there. Raises KeyError."""
+        fleet = self._ground.snapshot().fleet
+        return self._ground.links[fleet.lanes[lane].head], fleet.lane_folder(lane)
+
+    async def hold(self, view: LaneView, purpose: str, *, over: bool = False) -> tuple[Lease, str]:
+        """A lease that is ours for sure, and whom it was taken from ('' if nobody). Raises Refused.
+
+        `over`: may be taken from another, or from whoever let it run out.
+        """
+        keeper = self._keepers.get(view.name)
+        if keeper is not None and await keeper.mine():
+            return keeper.lease, ""
+        words = await self._drop(view.name)
+        if words and not over:
+            raise Refused(f"fenced off: {words}. Queued keys were dropped")
+        link, folder = self.way(view.name)
+        if (known := self._ours(view)) is not None:
+            answer = await lease.renew(link, folder, known.id)
+            if answer.granted:
+                return self._keep(view.name, answer), ""
+        answer = await lease.take(link, folder, self._own.operator, self._own.console, purpose)
+        if not answer.granted and answer.lease is not None and (over or is_mine(answer.lease, self._own)):
+            seen = answer.lease.id
+            answer = await lease.take(
+                link, folder, self._own.operator, self._own.console, purpose, over=True, seen=seen
+            )
+        elif answer.damaged and over:
+            answer = await lease.take(link, folder, self._own.operator, self._own.console, purpose, over=True)
+        return self._keep(view.name, answer), answer.taken_from
+
+    async def renumber(self, view: LaneView, purpose: str) -> Lease:
+        """The same hold under a newer epoch: whatever was begun under the old one is fenced off. Raises Refused."""
+        current, _ = await self.hold(view, purpose)
+        await self._drop(view.name)
+        link, folder = self.way(view.name)
+        own = self._own
+        answer = await lease.take(link, folder, own.operator, own.console, purpose, over=True, seen=current.id)
+        return self._keep(view.name, answer)
+
+    async def release(self, lane: str) -> None:
+        """Give the lease back, if it is ours."""
+        keeper = self._keepers.pop(lane, None)
+        if keeper is not None:
+            await keeper.release()
+
+    async def close(self, keep: frozenset[str]) -> None:
+        """Stop renewing; leases of lanes in `keep` run out by themselves, the others are given back."""
+        for lane in tuple(self._keepers):
+            if lane in keep:
+                await self._drop(lane)
+            else:
+                await self.release(lane)
+
+    async def offer(self, view: LaneView, to: str) -> None:
+        """Offer the lease to another operator. Raises Refused."""
+        held, _ = await self.hold(view, "hand over")
+        link, folder = self.way(view.name)
+        answer = await lease.offer(link, folder, held.id, to)
+        if not answer.granted:
+            raise Refused(_why(answer))
+
+    async def accept(self, view: LaneView) -> tuple[Lease, str]:
+        """Take what was offered to us: the lease, and who offered it. Raises Refused."""
+        link, folder = self.way(view.name)
+        await self._drop(view.name)
+        answer = await lease.accept(link, folder, self._own.operator, self._own.console)
+        found = self._keep(view.name, answer)
+        await self._inherit(view, found)
+        return found, answer.taken_from
+
+    async def _inherit(self, view: LaneView, held: Lease) -> None:
+        """An open window goes with the lease."""
+        link, folder = self.way(view.name)
+        found = await files.read(link, folder, WINDOW, most=window.MOST_BYTES)
+        if not found.there:
+            return
+        try:
+            moved = window.handed_over(window.from_json(found.data), self._own.operator, held.epoch)
+        except (window.WindowUnreadable, Refused):
+            return  # it stays as it is: an alarm names what is wrong with it
+        await files.put(link, folder, held.epoch, WINDOW, window.to_json(moved))
+
+    # --- windows
+
+    async def read_window(self, lane: str) -> window.Window | None:
+        """The open window as the head has it. Raises Refused where that cannot be told."""
+        link, folder = self.way(lane)
+        found = await files.read(link, folder, WINDOW, most=window.MOST_BYTES)
+        if found.unknown:
+            raise Refused(f"the window could not be read: {found.problem}")
+        if not found.there:
+            return None
+        try:
+            return window.from_json(found.data)
+        except window.WindowUnreadable as error:
+            raise Refused(f"{folder}/{WINDOW}: {error}; remove it by hand once you know what it was") from error
+
+    async def write_window(self, lane: str, opened: window.Window, epoch: int) -> None:
+        """Put a window on the head. Raises Refused."""
+        link, folder = self.way(lane)
+        written = await files.put(link, folder, epoch, WINDOW, window.to_json(opened))
+        if not written.ok:
+            raise Refused(f"the window was not written: {written.problem}")
+
+    async def drop_window(self, lane: str, epoch: int) -> None:
+        """Remove the window from the head. Raises Refused."""
+        link, folder = self.way(lane)
+        written = await files.drop(link, folder, epoch, WINDOW)
+        if not written.ok:
+            raise Refused(f"the window was not removed: {written.problem}")
+
+    # --- inside
+
+    def _keep(self, lane: str, answer: LeaseAnswer) -> Lease:
+        if not answer.granted or answer.lease is None:
+            raise Refused(_why(answer))
+        link, folder = self.way(lane)
+        keeper = self._keepers[lane] = Keeper(link, folder, answer.lease)
+        keeper.start()
+        return answer.lease
+
+    async def _drop(self, lane: str) -> str:
+        """Let go of a keeper without giving anything back; who took the lease, in words, '' if nobody did."""
+        words = self.lost(lane)
+        keeper = self._keepers.pop(lane, None)
+        if keeper is not None:
+            await keeper.close()
+        return words
+
+    def _ours(self, view: LaneView) -> Lease | None:
+        """A lease on the head that an earlier console of this operator took."""
+        acting: Acting | None = view.acting.value if view.acting is not None else None
+        found = acting.lease if acting is not None else None
+        return found if found is not None and is_mine(found, self._own) else None
+
+
+def _why(answer: LeaseAnswer) -> str:
+    if answer.unknown:
+        return f"who holds the lane is not known: {answer.problem or 'the head did not answer'}"
+    if answer.lease is not None:
+        return f"{holder_words(answer.lease, answer.now)}: ask them to hand it over (H), or take it over"
+    return answer.problem or "the lease was not granted"
+
+
+def frozen_plan(opened: window.Window | None) -> Plan | None:
+    """The way back that a window froze; None without one."""
+    return None if opened is None or opened.plan.refused else opened.plan
+
+
+def renewed_window(opened: window.Window, held: Lease) -> window.Window:
+    """The same window under the epoch of a lease that is still ours."""
+    return opened if opened.epoch == held.epoch else replace(opened, epoch=held.epoch)
+
+
+def stamp() -> str:
+    """`20261201T031502Z`, for names."""
+    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())

@@ -1,0 +1,145 @@
+"""What `w` and `H` ask: opening and closing a switch window, offering the lane and taking it over when offered."""
+
+from __future__ import annotations
+
+from console import format as fmt
+from console.actions.plan import Verb
+from console.actions.strip import Kind, Question, Strip, seconds_of
+from console.actions.underway import acting_of, head_now
+from console.readings.acting_types import Lease, WindowState
+from console.snapshot import LaneView, Snapshot
+from screens.base import Hands
+from screens.strip import Errand, Ready
+
+SHORTEST_REASON = 3
+"""Characters."""
+
+
+def _name(lane: str) -> Question:
+    return Question("lane name", Kind.EXACT, lane, f"exactly: {lane}")
+
+
+def window_errand(key: str, lane: LaneView, snapshot: Snapshot, hands: Hands) -> Errand:
+    """Open a window, or close the one that is open."""
+    acting = acting_of(lane)
+    if acting is not None and acting.window is not None:
+        return _closing(key, lane, acting.window, snapshot, hands)
+    return _opening(key, lane.name, hands)
+
+
+def _opening(key: str, lane: str, hands: Hands) -> Errand:
+    async def prepare() -> Ready:
+        plan, decision = await hands.plan(lane, Verb.ROLLBACK)
+        if decision.denied and not plan.refused:
+            return Ready(denied=decision.denied)
+        told = (("window", "holds the lane for you, and freezes this way back for B"),)
+        questions = (
+            _name(lane),
+            Question("reason", Kind.TEXT, hint="everybody sees it, and the ledger keeps it", least=SHORTEST_REASON),
+            Question("deadline", Kind.MINUTES, hint="from now, such as 25 or 1h30m; past it the window is OVERDUE"),
+        )
+        if plan.refused:
+            return Ready(questions=questions, told=told, warnings=(f"no way back: {plan.refused}",))
+        return Ready(questions=questions, plan=plan, told=told)
+
+    async def carry_out(ready: Ready, strip: Strip) -> str:
+        typed, reason, deadline = strip.answers
+        seconds = seconds_of(deadline)
+        if seconds is None:
+            return "no deadline. Nothing was sent."
+        return await hands.open_window(lane, reason.strip(), seconds, typed)
+
+    return Errand(key, "OPEN A WINDOW ON", lane, prepare, carry_out)
+
+
+def _closing(key: str, lane: LaneView, window: WindowState, snapshot: Snapshot, hands: Hands) -> Errand:
+    now = head_now(snapshot, lane)
+    late = now - window.deadline
+    ends = f"{fmt.duration(late)} OVERDUE" if late > 0 else f"in {fmt.duration(-late)}"
+    told = (
+        ("window", f"of {window.operator}, open for {fmt.duration(now - window.opened)}, deadline {ends}"),
+        ("reason", window.reason),
+        ("frozen", f"way back to {fmt.revision(window.target)}, plan {window.plan_id}"),
+    )
+    owed = _debts(lane, now)
+
+    async def prepare() -> Ready:
+        return Ready(questions=(_name(lane.name),), told=told, warnings=owed)
+
+    async def carry_out(ready: Ready, strip: Strip) -> str:
+        return await hands.close_window(lane.name, strip.answers[0])
+
+    return Errand(key, "CLOSE THE WINDOW ON", lane.name, prepare, carry_out)
+
+
+def _debts(lane: LaneView, now: float) -> tuple[str, ...]:
+    acting = acting_of(lane)
+    if acting is None:
+        return ()
+    return tuple(f"{debt.what} is still off, for {fmt.duration(now - debt.since)}: D first" for debt in acting.debts)
+
+
+def hand_over_errand(key: str, lane: LaneView, snapshot: Snapshot, hands: Hands) -> Errand:
+    """Offer the lane to another operator; where another one holds it, accept it or take it over."""
+    acting = acting_of(lane)
+    lease = acting.lease if acting is not None else None
+    me = snapshot.fleet.operator_name()
+    if lease is not None and lease.operator != me:
+        if lease.offered_to == me:
+            return _accepting(key, lane.name, lease, hands)
+        return _taking(key, lane.name, lease, head_now(snapshot, lane), hands)
+    return _offering(key, lane.name, lease, me, hands)
+
+
+def _taking(key: str, lane: str, lease: Lease, now: float, hands: Hands) -> Errand:
+    """It was not offered: the ledger will name both people."""
+    gone = lease.expired(now)
+    since = fmt.duration(now - lease.renewed)
+    told = (
+        ("from", f"{lease.operator} on {lease.console}, for {fmt.duration(now - lease.acquired)}"),
+        ("to", "you: the ledger names both of you"),
+        ("lease", f"ran out, last renewed {since} ago" if gone else f"alive, renewed {since} ago"),
+    )
+    alive = (
+        () if gone else (f"{lease.operator} still works on it: ask first. Their next step is refused by every host",)
+    )
+
+    async def prepare() -> Ready:
+        return Ready(questions=(_name(lane),), told=told, warnings=alive)
+
+    async def carry_out(ready: Ready, strip: Strip) -> str:
+        return await hands.take_over(lane, strip.answers[0])
+
+    return Errand(key, "TAKE OVER", lane, prepare, carry_out)
+
+
+def _accepting(key: str, lane: str, lease: Lease, hands: Hands) -> Errand:
+    told = (("from", f"{lease.operator} on {lease.console}"), ("to", "you"), ("purpose", lease.purpose or "-"))
+
+    async def prepare() -> Ready:
+        return Ready(questions=(_name(lane),), told=told)
+
+    async def carry_out(ready: Ready, strip: Strip) -> str:
+        return await hands.accept(lane)
+
+    return Errand(key, "TAKE OVER, AS OFFERED,", lane, prepare, carry_out)
+
+
+def _offering(key: str, lane: str, lease: Lease | None, me: str, hands: Hands) -> Errand:
+    denied = ""
+    if lease is None:
+        denied = f"nobody holds {lane}, so there is nothing to hand over: w opens a window"
+    told = (
+        ("from", f"you ({me})"),
+        ("then", "it stays yours until they accept with H on their own console"),
+        *((("offered", f"to {lease.offered_to} already"),) if lease is not None and lease.offered_to else ()),
+    )
+    ask = Question("name of the operator who takes it", Kind.TEXT, hint="as in their fleet file or LANESWAP_OPERATOR")
+
+    async def prepare() -> Ready:
+        return Ready(questions=(ask,), told=told, denied=denied)
+
+    async def carry_out(ready: Ready, strip: Strip) -> str:
+        return await hands.offer(lane, strip.answers[0].strip())
+
+    return Errand(key, "HAND OVER", lane, prepare, carry_out)

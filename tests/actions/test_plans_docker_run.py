@@ -1,0 +1,348 @@
+"""The scripts of the Docker lane's plans, run for real: a fake daemon, real processes, real ports."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import scenes
+from play import World, free_port, until
+
+from console.actions.plan import Plan, Verb
+from console.readings.containers import Container, Containers, ContainerState
+from console.snapshot import RankView
+
+UP, ENDED = ContainerState.RUNNING, ContainerState.EXITED
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path / "w")
+    yield made
+    made.close()
+
+
+class Lane:
+    """A Docker lane whose containers are the world's own."""
+
+    def __init__(self, world: World, serving: str = "unless-stopped", retired: str = "no") -> None:
+        self.world, self.port = world, free_port()
+        engine = world.engine(self.port)
+        world.box("a", "dsv41-1017-BOUND-REF", engine, restart=serving)
+        world.box("b", "dsv41-v21-RETIRED-REF", engine, restart=retired, status="exited")
+        assert world.docker("start", "a" * 64).code == 0
+        until(lambda: world.script("port_closed.sh", str(self.port)).code == 1)
+
+    def view(self) -> scenes.Lane:
+        """What the console would see of it now."""
+        found = [self._container(letter) for letter in "ab"]
+        found.sort(key=lambda item: not item.up)
+        made = scenes.docker(*found)
+        lane = made.view.lane.model_copy(update={"url": f"http://127.0.0.1:{self.port}"})
+        ranks = (RankView(0, "station", found[0], "serving", found[0].revision),)
+        made = made.but(lane=lane, ranks=ranks)
+        return made.host_but("station", containers=scenes.pictures.reading(Containers(tuple(found)), 1.0, 5.0), gpus=
+                             scenes.pictures.unread())  # fmt: skip
+
+    def _container(self, letter: str) -> Container:
+        told: dict[str, Any] = self.world.seen(letter)
+        base = scenes.SERVING if letter == "a" else scenes.RETIRED
+        policy = told["HostConfig"]["RestartPolicy"]["Name"]
+        return replace(
+            base,
+            id=told["Id"],
+            name=told["Name"].lstrip("/"),
+            state=ContainerState(told["State"]["Status"]),
+            restart_policy=policy,
+            ports=(self.port,),
+            finished_at=None if told["State"]["Status"] == "running" else scenes.WALL - 5,
+        )
+
+    def plan(self, verb: Verb) -> Plan:
+        made = self.view().plan(verb)
+        assert not made.refused, made.refused
+        return made
+
+    def names(self) -> dict[str, tuple[str, str, str]]:
+        """(name, state, restart policy) by letter."""
+        found = {}
+        for letter in "ab":
+            told = self.world.seen(letter)
+            policy = told["HostConfig"]["RestartPolicy"]["Name"]
+            found[letter] = (told["Name"].lstrip("/"), told["State"]["Status"], policy)
+        return found
+
+
+def well(done: list[tuple[str, int, str]]) -> list[str]:
+    assert all(code == 0 for _, code, _ in done), done
+    return [name for name, _, _ in done]
+
+
+def test_a_rollback_swaps_engines_names_and_policies_and_the_same_key_rolls_forward(world: World) -> None:
+    lane = Lane(world)
+    back = lane.plan(Verb.ROLLBACK)
+    assert well(world.carry_out(back)) == ["save-station", "stop-station", "start-station", "rename-station"]
+    assert lane.names() == {
+        "a": ("dsv41-1017-RETIRED-REF", "exited", "no"),
+        "b": ("dsv41-v21-BOUND-REF", "running", "unless-stopped"),
+    }
+    assert (world.evidence / "dsv41-1017-BOUND-REF.inspect.json").stat().st_size > 0
+    assert (world.evidence / "meminfo").exists()
+    forward = lane.plan(Verb.ROLLBACK)
+    assert forward.target.startswith("dsv41-1017-RETIRED-REF")
+    well(world.carry_out(forward))
+    assert lane.names() == {
+        "a": ("dsv41-1017-BOUND-REF", "running", "unless-stopped"),
+        "b": ("dsv41-v21-RETIRED-REF", "exited", "no"),
+    }
+    assert not [call for call in world.calls() if "rm" in call]
+
+
+def test_a_stop_is_observed_and_its_policy_comes_back_with_the_next_start(world: World) -> None:
+    lane = Lane(world, serving="always")
+    assert well(world.carry_out(lane.plan(Verb.STOP))) == ["save-station", "stop-station"]
+    assert lane.names()["a"] == ("dsv41-1017-BOUND-REF", "exited", "no")
+    assert (world.state / f"restart-policy.{'a' * 12}").read_text() == "always\n"
+    assert world.script("port_closed.sh", str(lane.port)).code == 0
+    well(world.carry_out(lane.plan(Verb.RELAUNCH)))
+    assert lane.names()["a"] == ("dsv41-1017-BOUND-REF", "running", "always")
+    assert not (world.state / f"restart-policy.{'a' * 12}").exists()
+
+
+def test_a_policy_that_a_stop_set_aside_goes_to_what_serves_after_a_rollback(world: World) -> None:
+    lane = Lane(world, serving="always")
+    well(world.carry_out(lane.plan(Verb.STOP)))
+    well(world.carry_out(lane.plan(Verb.ROLLBACK)))
+    assert lane.names() == {
+        "a": ("dsv41-1017-RETIRED-REF", "exited", "no"),
+        "b": ("dsv41-v21-BOUND-REF", "running", "always"),
+    }
+
+
+# --- what goes wrong -------------------------------------------------------------------------------------------------
+
+
+def test_a_way_back_that_is_gone_by_then_stops_nothing(world: World) -> None:
+    """C039: between plan and key somebody pruned: the live engine is not touched."""
+    lane = Lane(world)
+    plan = lane.plan(Verb.ROLLBACK)
+    (world.boxes / "b.json").rename(world.folder / "pruned")
+    done = world.carry_out(plan)
+    assert [name for name, code, _ in done if code] == ["stop-station"]
+    assert "dsv41-v21-RETIRED-REF can be started: container removed" in done[-1][2]
+    assert world.script("port_closed.sh", str(lane.port)).code == 1
+    assert not [call for call in world.calls() if "stop" in call]
+
+
+def test_a_container_of_another_image_is_not_the_one_that_was_frozen(world: World) -> None:
+    lane = Lane(world)
+    plan = lane.plan(Verb.ROLLBACK)
+    world.box("b", "dsv41-v21-RETIRED-REF", ["true"], image="sha256:" + "0" * 64, status="exited")
+    done = world.carry_out(plan)
+    assert "its image is another one" in done[-1][2]
+    assert world.script("port_closed.sh", str(lane.port)).code == 1
+
+
+def test_a_container_that_exits_at_once_ends_the_wait_with_its_code(world: World) -> None:
+    lane = Lane(world)
+    plan = lane.plan(Verb.ROLLBACK)
+    world.box("b", "dsv41-v21-RETIRED-REF", ["sh", "-c", "exit 3"], status="exited", code=3)
+    done = world.carry_out(plan)
+    name, code, words = done[-1]
+    assert (name, code) == ("start-station", 1)
+    assert "it is exited with 3" in words
+    assert [step.id for step in plan.rescue] == ["rescue-save-station"]
+    assert world.step(plan.rescue[0]).code == 0
+
+
+def test_docker_that_cannot_start_it_says_why(world: World) -> None:
+    lane = Lane(world)
+    plan = lane.plan(Verb.ROLLBACK)
+    engine = world.engine(lane.port)
+    world.box("b", "dsv41-v21-RETIRED-REF", engine, status="exited", fails="could not select device driver")
+    done = world.carry_out(plan)
+    assert done[-1][:2] == ("start-station", 1)
+    assert "could not select device driver" in done[-1][2]
+
+
+def test_an_engine_that_ignores_the_request_to_end_is_killed_after_its_grace(world: World) -> None:
+    world.box("a", "hangs", ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"])
+    assert world.docker("start", "a" * 64).code == 0
+    done = world.script("stop_container.sh", "/s", "a" * 64, "1", "-", "30", str(world.evidence), str(world.state))
+    assert (done.code, world.seen("a")["State"]["ExitCode"]) == (0, 137)
+
+
+def test_a_process_that_outlives_its_container_is_stuck_and_named(world: World) -> None:
+    left = world.spawn(["sleep", "300"])
+    world.box("a", "engine", ["sleep", "300"], also=[left.pid])
+    assert world.docker("start", "a" * 64).code == 0
+    done = world.script("stop_container.sh", "/s", "a" * 64, "5", "-", "1", str(world.evidence), str(world.state))
+    assert done.code == 1
+    assert f"STUCK: the container ended, its process {left.pid} in state S does not die" in done.words
+    probe = world.script("processes_gone.sh", str(world.evidence), "a" * 64)
+    assert (probe.code, f"STUCK: pid {left.pid} (sleep)" in probe.words) == (1, True)
+    left.kill()
+    left.wait()
+    assert world.script("processes_gone.sh", str(world.evidence), "a" * 64).code == 0
+
+
+def test_a_paused_container_is_unpaused_first(world: World) -> None:
+    world.box("a", "engine", ["sleep", "300"])
+    assert world.docker("start", "a" * 64).code == 0
+    data = world.box("a", "engine", ["sleep", "300"], **{
+        key: value for key, value in json.loads((world.boxes / "a.json").read_text()).items()
+        if key in ("pid", "born", "started")
+    }, status="paused")  # fmt: skip
+    assert data["status"] == "paused"
+    done = world.script("stop_container.sh", "/s", "a" * 64, "5", "-", "5", str(world.evidence), str(world.state))
+    assert done.code == 0, done.words
+    verbs = [call[2] for call in world.calls() if call[0] == "-H"]
+    assert verbs.index("unpause") < verbs.index("stop")
+
+
+def test_a_container_that_removes_itself_was_stopped_all_the_same(world: World) -> None:
+    world.box("a", "engine", ["sleep", "300"], auto_remove=True)
+    assert world.docker("start", "a" * 64).code == 0
+    done = world.script("stop_container.sh", "/s", "a" * 64, "5", "-", "5", str(world.evidence), str(world.state))
+    assert done.code == 0, done.words
+    assert world.script("container_stopped.sh", "/s", "a" * 64).code == 0
+    assert world.script("container_startable.sh", "/s", "a" * 64, "-").words == "container removed\n"
+
+
+def test_a_second_stop_finds_nothing_to_do(world: World) -> None:
+    world.box("a", "engine", ["sleep", "300"], status="exited")
+    done = world.script("stop_container.sh", "/s", "a" * 64, "5", "no", "5", str(world.evidence), str(world.state))
+    assert (done.code, done.last) == (0, "it is exited")
+    assert not [call for call in world.calls() if "stop" in call]
+
+
+def test_without_a_daemon_nothing_is_known_and_nothing_is_claimed(world: World) -> None:
+    world.box("a", "engine", ["sleep", "300"])
+    (world.boxes / "down").touch()
+    identity = "a" * 64
+    probes = {
+        "container_stopped.sh": ["/s", identity],
+        "container_up.sh": ["/s", identity],
+        "container_startable.sh": ["/s", identity, "-"],
+        "container_named.sh": ["/s", identity, "engine"],
+        "container_gone.sh": ["/s", "engine"],
+        "rank_alive.sh": ["/s", "engine", "-"],
+        "launched.sh": ["/s", "engine", str(world.evidence)],
+    }
+    for name, words in probes.items():
+        done = world.script(name, *words)
+        assert (done.code, "Cannot connect" in done.words) == (2, True), name
+    for name in ("stop_container.sh", "start_container.sh"):
+        more = ["5", "-", "5"] if name.startswith("stop") else ["-", "-"]
+        done = world.script(name, "/s", identity, *more, str(world.evidence), str(world.state))
+        assert done.code == 5, name
+
+
+@pytest.mark.parametrize("same_stem", [False, True])
+def test_names_change_places_also_where_one_needs_the_other_ones(world: World, same_stem: bool) -> None:
+    serving = "x-BOUND-REF" if same_stem else "y-BOUND-REF"
+    wanted = "x-RETIRED-REF" if same_stem else "y-RETIRED-REF"
+    world.box("a", serving, ["true"], status="exited")
+    world.box("b", "x-RETIRED-REF", ["true"], status="exited")
+    words = ["/s", "b" * 64, "x-RETIRED-REF", "x-BOUND-REF", "a" * 64, serving, wanted]
+    done = world.script("rename_containers.sh", *words)
+    assert done.code == 0, done.words
+    assert (world.seen("a")["Name"], world.seen("b")["Name"]) == (f"/{wanted}", "/x-BOUND-REF")
+    assert world.script("rename_containers.sh", *words).code == 0  # again: nothing left to do
+    assert (world.seen("a")["Name"], world.seen("b")["Name"]) == (f"/{wanted}", "/x-BOUND-REF")
+
+
+def test_a_name_that_a_third_one_holds_is_refused_and_nobody_is_removed(world: World) -> None:
+    """C091: the holder is named; neither it nor the pair is touched."""
+    world.box("a", "y-BOUND-REF", ["true"], status="exited")
+    world.box("b", "x-RETIRED-REF", ["true"], status="exited")
+    world.box("4", "y-RETIRED-REF", ["true"], status="exited")
+    done = world.script(
+        "rename_containers.sh", "/s", "b" * 64, "x-RETIRED-REF", "x-BOUND-REF", "a" * 64, "y-BOUND-REF", "y-RETIRED-REF"
+    )
+    assert done.code == 1
+    assert done.words.startswith("refused: name in use: y-RETIRED-REF is held by 444444444444 (exited)")
+    assert [world.seen(one)["Name"] for one in "ab4"] == ["/y-BOUND-REF", "/x-RETIRED-REF", "/y-RETIRED-REF"]
+    assert {call[2] for call in world.calls() if call[0] == "-H"} == {"inspect"}
+
+
+def test_somebody_renamed_it_meanwhile(world: World) -> None:
+    world.box("a", "else", ["true"], status="exited")
+    world.box("b", "x-RETIRED-REF", ["true"], status="exited")
+    done = world.script(
+        "rename_containers.sh", "/s", "b" * 64, "x-RETIRED-REF", "x-BOUND-REF", "a" * 64, "y-BOUND-REF", "y-RETIRED-REF"
+    )
+    assert (done.code, "it is called else by now" in done.words) == (1, True)
+    assert world.seen("b")["Name"] == "/x-RETIRED-REF"
+
+
+def test_evidence_is_kept_and_what_is_missing_is_no_failure(world: World) -> None:
+    world.box("a", "engine", ["sh", "-c", "echo boot line"])
+    assert world.docker("start", "a" * 64).code == 0
+    until(lambda: (world.boxes / "a.log").read_text() == "boot line\n")
+    done = world.script("evidence.sh", str(world.evidence), "5", "all", "/s", "a" * 64, "none-there")
+    assert done.code == 0, done.words
+    assert (world.evidence / "engine.log").read_text() == "boot line\n"
+    assert '"Id"' in (world.evidence / "engine.inspect.json").read_text()
+    (world.boxes / "down").touch()
+    done = world.script("evidence.sh", str(world.evidence), "5", "all", "/s", "a" * 64)
+    assert (done.code, "logs of 0 of 1" in done.words) == (1, True)
+
+
+def test_a_folder_that_cannot_be_made_is_told(world: World) -> None:
+    (world.folder / "file").touch()
+    done = world.script("evidence.sh", str(world.folder / "file" / "x"), "5", "all", "/s", "a" * 64)
+    assert (done.code, "cannot be made" in done.words) == (5, True)
+
+
+@pytest.mark.parametrize("tool", ["curl", "bash"])
+def test_serving_is_health_and_the_name_among_the_models(world: World, tool: str) -> None:
+    if tool == "bash":  # a host without curl
+        hidden = world.folder / "no-curl"
+        hidden.mkdir()
+        for name in ("sh", "bash", "head", "tr", "timeout", "printf", "cat", "date", "sleep", "grep", "python3"):
+            found = shutil.which(name)
+            (hidden / name).symlink_to(found)
+        world.env = lambda: {"PATH": str(hidden), "HOME": str(world.home)}  # type: ignore[method-assign]
+    port, sick = free_port(), free_port()
+    world.spawn(world.engine(port))
+    world.spawn(world.engine(sick, health=503))
+    until(lambda: world.script("port_closed.sh", str(port)).code == 1)
+    until(lambda: world.script("port_closed.sh", str(sick)).code == 1)
+    good = world.script("serving.sh", f"http://127.0.0.1:{port}", "/health", "dsv41-flash-uva")
+    assert (good.code, good.last) == (0, "health 200, serves dsv41-flash-uva")
+    assert world.script("serving.sh", f"http://127.0.0.1:{port}", "/health", "").code == 0
+    other = world.script("serving.sh", f"http://127.0.0.1:{port}", "/health", "dsv41-flash")
+    assert (other.code, other.last) == (1, "health 200, dsv41-flash is not among the models")
+    assert world.script("serving.sh", f"http://127.0.0.1:{sick}", "/health", "x").last == "health 503"
+    assert world.script("serving.sh", f"http://127.0.0.1:{free_port()}", "/health", "x").last == "health 000"
+
+
+def test_running_requests_are_waited_for_but_not_for_ever(world: World) -> None:
+    port = free_port()
+    world.spawn(world.engine(port))
+    metrics = world.folder / "metrics"
+    metrics.write_text('vllm:num_requests_running{model="x"} 2.0\nvllm:num_requests_waiting{model="x"} 1.0\n')
+    until(lambda: world.script("port_closed.sh", str(port)).code == 1)
+    done = world.script("drain.sh", f"http://127.0.0.1:{port}/metrics", "1")
+    assert (done.code, done.last) == (1, "3 requests still run after 1 s")
+    metrics.write_text("sglang:num_running_reqs 0.0\nsglang:num_queue_reqs 0.0\n")
+    assert world.script("drain.sh", f"http://127.0.0.1:{port}/metrics", "5").code == 0
+    done = world.script("drain.sh", f"http://127.0.0.1:{free_port()}/metrics", "1")
+    assert (done.code, "not known what runs" in done.words) == (1, True)
+
+
+def test_the_share_of_memory_is_asked_of_the_kernel(world: World) -> None:
+    assert world.script("memory_back.sh", "0").code == 0
+    assert world.script("memory_back.sh", "101").code == 1
+    world.command("nvidia-smi", 'echo "GPU-1, 1000, 10000"; echo "GPU-2, 9000, 10000"')
+    assert world.script("gpu_back.sh", "50", "GPU-1").code == 0
+    assert world.script("gpu_back.sh", "50", "GPU-1", "GPU-2").code == 1
+    assert world.script("gpu_back.sh", "50", "GPU-3").code == 2
+    world.command("nvidia-smi", "exit 9")
+    assert world.script("gpu_back.sh", "50", "GPU-1").code == 2

@@ -1,0 +1,252 @@
+"""The operator's hands on a lane of this machine: policy, lease, ledger, sequence and outcome, with real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from console.actions.plan import Plan, Probe, Stage, Step, Verb
+from console.execution import hands as hands_module
+from console.execution.hands import Hands
+from console.execution.policy import Confirmation, Decision, How, Refused, clock
+from console.feed import Feed
+from console.fleet.inventory import parse
+from console.fleet.recipe import apply_recipes
+from console.readings.acting_types import Acting, Operation, OperationState
+from console.readings.ledger import Kind
+
+FLEET = """
+name = "here"
+operator = "ana"
+state = "{state}"
+rates = {{ node = 0.5, scrape = 5, containers = 5 }}
+[hosts]
+me = {{ ssh = "local", docker = "" }}
+[lanes.lane]
+recipe = "docker-generic"
+url = "http://127.0.0.1:9"
+head = "me"
+"""
+PATIENCE = 30.0
+
+
+def step(name: str, *argv: str, stage: Stage = Stage.STOP, after: tuple[Probe, ...] = (), limit: float = 8.0) -> Step:
+    return Step(name, stage, f"do {name}", "me", argv, limit=limit, after=after, usual=0.5)
+
+
+def plan(*steps: Step, verb: Verb = Verb.STOP, **more: Any) -> Plan:
+    return Plan(verb, "here", "lane", "me", f"{verb.value} lane on here", steps, origin="serving", target="x", **more)
+
+
+class Scene:
+    """A feed over this machine, and hands whose plans the test says."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("LANESWAP_STATE", str(folder / "own"))
+        self.folder = folder
+        self.marks = folder / "marks"
+        self.plan = plan(step("a", "sh", "-c", f"echo a >>{self.marks}"))
+        fleet = parse(FLEET.format(state=folder / "state"))
+        self.feed = Feed(apply_recipes(fleet))
+        self.said: list[str] = []
+        monkeypatch.setattr(hands_module, "plan_of", lambda verb, *_, **__: replace(self.plan, verb=verb))
+
+    @contextlib.asynccontextmanager
+    async def hands(self, operator: str = "ana", **more: Any) -> AsyncIterator[Hands]:
+        made = Hands(self.feed, operator, tell=self.said.append, **more)
+        await made.start()
+        try:
+            yield made
+        finally:
+            await made.close()
+
+    def acting(self) -> Acting | None:
+        reading = self.feed.snapshot().lane("lane").acting
+        return reading.value if reading is not None else None
+
+    def operation(self) -> Operation | None:
+        acting = self.acting()
+        return acting.operation if acting is not None else None
+
+    def lines(self) -> list[str]:
+        return self.marks.read_text().split() if self.marks.exists() else []
+
+    async def until(self, seen: Callable[[], object], what: str) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not seen():  # noqa: ASYNC110 - a snapshot is asked for
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            raise AssertionError(f"never: {what}; {self.acting()}; said {self.said}") from None
+
+    async def ended(self, op: str) -> Operation:
+        def over() -> bool:
+            found = self.operation()
+            return found is not None and found.id == op and found.state not in (OperationState.RUNNING, OperationState.UNKNOWN)
+
+        await self.until(over, f"{op} ended")
+        found = self.operation()
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+    made = Scene(tmp_path, monkeypatch)
+    await made.feed.start()
+    try:
+        await made.until(lambda: made.acting() is not None, "the head was read")
+        yield made
+    finally:
+        await made.feed.stop()
+
+
+def typed(made: Plan, name: str = "lane", reason: str = "") -> Confirmation:
+    return Confirmation(How.NAME, made.id, clock(), name=name, reason=reason)
+
+
+async def go(hands: Hands, verb: Verb = Verb.STOP, **more: str) -> str:
+    made, decision = await hands.plan("lane", verb)
+    assert not decision.denied, decision
+    return (await hands.begin(made, decision, typed(made, **more))).operation
+
+
+async def test_an_action_is_recorded_before_it_goes_and_when_it_ended(scene: Scene) -> None:
+    async with scene.hands() as hands:
+        op = await go(hands)
+        assert (await scene.ended(op)).state is OperationState.DONE
+        assert scene.lines() == ["a"]
+        await scene.until(lambda: any("done" in words for words in scene.said), "the outcome was recorded")
+        records = await hands.ledger()
+        kinds = [record.kind for record in records if record.op == op]
+        assert kinds[0] is Kind.INTENT and kinds[-1] is Kind.OUTCOME and records[-1].result == "done"
+        await scene.until(lambda: scene.acting().lease is None, "the lease was given back")  # type: ignore[union-attr]
+        copied = scene.folder / "state" / "here.lane" / "ledger.jsonl"
+        await scene.until(lambda: copied.exists() and copied.read_text().count("\n") >= len(records), "head copy")
+
+
+@pytest.mark.parametrize("name", ["", "Lane", "lane "])
+async def test_without_the_lanes_name_nothing_is_sent(scene: Scene, name: str) -> None:
+    async with scene.hands() as hands:
+        made, decision = await hands.plan("lane", Verb.STOP)
+        words = await hands.act(made, decision, typed(made, name=name))
+        assert "Nothing was sent" in words
+        assert scene.operation() is None and scene.lines() == []
+        assert await hands.ledger() == ()
+
+
+async def test_a_decision_made_elsewhere_is_no_leave(scene: Scene) -> None:
+    async with scene.hands() as hands:
+        made = scene.plan
+        words = await hands.act(made, Decision(Verb.STOP, "lane"), typed(made))
+        assert "Nothing was sent" in words and scene.lines() == []
+
+
+async def test_a_plan_that_comes_out_different_is_refused(scene: Scene) -> None:
+    async with scene.hands() as hands:
+        made, decision = await hands.plan("lane", Verb.STOP)
+        scene.plan = replace(scene.plan, facts=(("container", "other"),))
+        words = await hands.act(made, decision, typed(made))
+        assert "has changed" in words and "other" in words and scene.lines() == []
+
+
+async def test_read_only_hands_do_nothing(scene: Scene) -> None:
+    async with scene.hands(read_only=True) as hands:
+        made, decision = await hands.plan("lane", Verb.STOP)
+        assert "read-only" in decision.denied
+        assert "Nothing was sent" in await hands.act(made, decision, typed(made))
+        assert "read-only" in await hands.open_window("lane", "a reason", 1500, "lane")
+        assert not (scene.folder / "state").exists()
+
+
+async def test_a_failed_step_is_told_and_recorded(scene: Scene) -> None:
+    mark = scene.marks
+    scene.plan = plan(
+        step("a", "sh", "-c", f"echo a >>{mark}"),
+        step("b", "sh", "-c", "echo no such thing >&2; exit 7"),
+        step("c", "sh", "-c", f"echo c >>{mark}"),
+    )
+    async with scene.hands() as hands:
+        op = await go(hands)
+        found = await scene.ended(op)
+        assert found.state is OperationState.HALF_DONE and "do b" in found.words
+        assert scene.lines() == ["a"]
+        await scene.until(lambda: any("half done" in words for words in scene.said), "it was told")
+        assert (await hands.ledger())[-1].result == "half done"
+
+
+async def test_a_console_that_is_gone_leaves_no_gap_in_the_record(scene: Scene) -> None:
+    scene.plan = plan(step("a", "sh", "-c", f"sleep 2; echo a >>{scene.marks}"))
+    first = Hands(scene.feed, "ana", tell=scene.said.append)
+    op = await go(first)  # its recording never runs: as if it was killed right after the start
+    await scene.until(lambda: scene.lines() == ["a"], "the step was carried out without it")
+    async with scene.hands() as second:
+        await scene.until(lambda: any("done" in words for words in scene.said), "the next console records it")
+        assert [record.kind for record in await second.ledger() if record.op == op][-1] is Kind.OUTCOME
+    assert scene.lines() == ["a"]
+
+
+async def test_another_operator_is_denied_and_may_take_over(scene: Scene) -> None:
+    async with scene.hands() as ana, scene.hands("ben") as ben:
+        assert "open until" in await ana.open_window("lane", "swap to the new one", 1500, "lane")
+        await scene.until(lambda: (a := scene.acting()) is not None and a.window is not None, "the window is seen")
+        _, decision = await ben.plan("lane", Verb.STOP)
+        assert "held by ana" in decision.denied
+        assert "yours now" in await ben.take_over("lane", "lane")
+        made, decision = await ana.plan("lane", Verb.STOP)
+        words = await ana.act(made, decision, typed(made))
+        assert "Nothing was sent" in words and scene.lines() == []
+        kinds = [record.kind for record in await ben.ledger()]
+        assert Kind.TAKEOVER in kinds
+
+
+async def test_a_window_is_handed_over_with_its_way_back(scene: Scene) -> None:
+    async with scene.hands() as ana, scene.hands("ben") as ben:
+        await ana.open_window("lane", "swap to the new one", 1500, "lane")
+        await scene.until(lambda: (a := scene.acting()) is not None and a.lease is not None, "the lease is seen")
+        assert "offered to ben" in await ana.offer("lane", "ben")
+        assert "yours now, from ana" in await ben.accept("lane")
+        opened = await ben.tenure.read_window("lane")
+        assert opened is not None and opened.operator == "ben"
+
+
+async def test_without_a_ledger_only_break_glass_goes(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with scene.hands() as hands:
+        made, decision = await hands.plan("lane", Verb.STOP)
+        blocked = scene.folder / "own"
+        blocked.mkdir(exist_ok=True)
+        for path in (blocked / "ledger",):
+            if not path.exists():
+                path.write_text("a file where the folder should be")
+        with pytest.raises(Refused, match="break-glass"):
+            await hands.begin(made, decision, typed(made))
+        assert scene.lines() == []
+        made, decision = await hands.plan("lane", Verb.STOP)
+        assert decision.break_glass
+        op = (await hands.begin(made, decision, typed(made, reason="the disk is full"))).operation
+        found = await scene.ended(op)
+        assert not found.ledgered and scene.lines() == ["a"]
+        (blocked / "ledger").unlink()
+        await scene.until(lambda: (blocked / "ledger").is_dir(), "it was written up")
+        await scene.until(lambda: any(op in words or "stop done" in words for words in scene.said), "its outcome")
+        assert any("UNLEDGERED" in record.text for record in await hands.ledger())
+
+
+async def test_a_rollback_ends_what_runs(scene: Scene) -> None:
+    long = step("long", "sh", "-c", f"echo long >>{scene.marks}; sleep 60; echo over >>{scene.marks}", limit=90.0)
+    scene.plan = plan(long)
+    async with scene.hands() as hands:
+        first = await go(hands)
+        await scene.until(lambda: scene.lines() == ["long"], "it runs")
+        await scene.until(lambda: (o := scene.operation()) is not None and o.id == first, "it is seen")
+        scene.plan = plan(step("back", "sh", "-c", f"echo back >>{scene.marks}"), verb=Verb.ROLLBACK)
+        second = await go(hands, Verb.ROLLBACK)
+        assert (await scene.ended(second)).state is OperationState.DONE
+        assert scene.lines() == ["long", "back"]
+

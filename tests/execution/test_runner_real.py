@@ -1,0 +1,183 @@
+"""The one file that hosts get, run by a real python with real scripts: kill -9 anywhere, TERM, cut connections."""
+
+from __future__ import annotations
+
+import ast
+import signal
+from pathlib import Path
+
+import pytest
+from runner_real import RealWorld, until
+
+from console.execution.sequence import runner_text
+
+KILLED = -signal.SIGKILL
+HARNESS = """
+import os, runpy, sys
+names = runpy.run_path({runner!r})
+Journal, at, torn = names["FileJournal"], {at}, {torn}
+write, count = Journal.write, 0
+def dying(self, line):
+    global count
+    count += 1
+    if count == at and torn:
+        os.write(self._file, b'{{"t": 17, "se')
+    if count == at:
+        os.kill(os.getpid(), 9)
+    write(self, line)
+Journal.write = dying
+sys.exit(names["carry_out"]({folder!r}))
+"""
+"""The runner's own code, that dies just before its journal is written for the n-th time."""
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> RealWorld:
+    return RealWorld(tmp_path)
+
+
+def test_it_is_one_file_of_python_3_8_and_the_standard_library() -> None:
+    tree = ast.parse(runner_text(), feature_version=(3, 8))
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert not {name for name in imported if name.startswith("console")}
+    newer = {"removeprefix", "removesuffix", "StrEnum", "slots", "pairwise", "to_thread", "UTC"}
+    assert not newer & {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    assert not any(isinstance(node, ast.Match) for node in ast.walk(tree))
+
+
+def test_a_whole_sequence_over_three_hosts(real: RealWorld) -> None:
+    real.write(real.swap())
+    assert real.run() == 0, real.log
+    assert real.end == ("done", "")
+    assert real.up == {"old", "noted"}
+    assert real.container("noted").read_text() == "it's noted\n"
+    assert set(real.ran().values()) == {1}
+    assert (real.op / "journal.jsonl").stat().st_mode & 0o777 == 0o666
+
+
+def test_killed_before_each_of_its_writes_it_goes_on_and_no_step_runs_twice(tmp_path: Path) -> None:
+    at, finished = 0, False
+    while not finished:
+        at += 1
+        real = RealWorld(tmp_path / str(at))
+        real.write(real.swap())
+        harness = HARNESS.format(runner=str(real.runner), folder=str(real.op), at=at, torn=at % 2 == 0)
+        first = real.run("-c", harness)
+        assert first in (KILLED, 0), real.log
+        finished = first == 0
+        assert real.run() == 0, real.log
+        assert real.end == ("done", ""), at
+        assert real.up == {"old", "noted"}, at
+        assert set(real.ran().values()) == {1}, at
+        assert [line["seq"] for line in real.lines] == list(range(1, len(real.lines) + 1)), at
+    assert at > 12
+
+
+@pytest.mark.parametrize("name", ["stop-spark-0", "stop-spark-1", "stop-spark-2", "start", "note", "serves"])
+def test_killed_at_each_step_by_kill_9_it_goes_on(real: RealWorld, name: str) -> None:
+    real.write(real.swap())
+    running = real.start()
+    until(lambda: name in real.states or running.poll() is not None, f"{name} has begun")
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    assert real.run() == 0, real.log
+    assert real.end[0] == "done"
+    assert real.up == {"old", "noted"}
+    assert set(real.ran().values()) == {1}
+
+
+@pytest.mark.parametrize("limit", [9.0, 40.0])
+def test_a_command_that_kills_the_runner_under_which_it_runs_has_run_once(real: RealWorld, limit: float) -> None:
+    real.write(real.plan(real.step("a", "spark-0", "kill", limit=limit), real.step("b", "spark-1", "start", "old")))
+    assert real.run() == KILLED
+    assert real.run() == 0, real.log
+    assert real.ran() == {"kill ": 1, "start old": 1}
+
+
+def test_a_second_runner_is_refused_while_the_first_one_lives(real: RealWorld) -> None:
+    real.write(real.plan(real.step("a", "spark-1", "slow", "30", limit=60.0)))
+    running = real.start()
+    until(lambda: real.ran(), "it runs")
+    assert real.run() == 3
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(30) == -signal.SIGTERM
+    assert real.ran() == {"slow 30": 1}
+
+
+@pytest.mark.parametrize("steps", [False, True])
+def test_term_ends_the_sequence_and_a_unit_only_if_told_so(real: RealWorld, steps: bool) -> None:
+    real.write(real.plan(real.step("a", "spark-1", "slow", "7", limit=60.0), real.step("b", "spark-1", "start", "x")))
+    running = real.start()
+    until(lambda: real.ran(), "it runs")
+    (real.op / "stop").write_text("steps 1 ben\n" if steps else "runner 1 ben\n")
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(40) == -signal.SIGTERM
+    assert real.end[0] == "stopped" and "stopped by ben" in real.end[1]
+    assert real.states == {"a": "stopped" if steps else "unknown", "b": "skipped"}
+    result = real.op / "a" / "result"
+    assert result.exists() == steps
+    until(result.exists, "the unit has ended by itself")
+
+
+def test_term_ends_a_short_command_on_the_head(real: RealWorld) -> None:
+    real.write(real.plan(real.step("a", "spark-0", "slow", "9"), real.step("b", "spark-1", "start", "x")))
+    running = real.start()
+    until(lambda: real.ran(), "it runs")
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(20) == -signal.SIGTERM
+    assert real.states == {"a": "stopped", "b": "skipped"}
+    assert not (real.op / "a" / "code").exists()
+
+
+def test_a_rank_out_of_reach_in_the_middle_and_back(real: RealWorld) -> None:
+    real.write(real.plan(real.step("a", "spark-1", "slow", "1", limit=60.0), real.step("b", "spark-1", "start", "old")))
+    running = real.start()
+    until(lambda: real.ran(), "it runs")
+    cut = real.world / "cut-spark-1"
+    cut.touch()
+    until(lambda: any(line["kind"] == "seen" for line in real.lines), "it says so")
+    assert "no answer from spark-1" in next(line["words"] for line in real.lines if line["kind"] == "seen")
+    cut.unlink()
+    assert running.wait(60) == 0
+    assert real.ran() == {"slow 1": 1, "start old": 1}
+
+
+def test_an_older_epoch_is_fenced_off_by_the_hosts_own_scripts(real: RealWorld) -> None:
+    real.write(real.plan(real.step("a", "spark-1", "slow", "2", limit=60.0), real.step("b", "spark-1", "start", "old")))
+    running = real.start()
+    until(lambda: real.ran(), "it runs")
+    lease = "id=ab\nepoch=8\noperator=ben\nconsole=c\npurpose=p\nacquired=1796000700\nrenewed=1796000700\nttl=60\n"
+    (real.folder / "lease").write_text(lease)
+    assert running.wait(60) == 4 or running.returncode == 1
+    assert real.states == {"a": "done", "b": "fenced"}
+    assert real.end == ("half done", "HALF DONE after a, next: b on spark-1 (fenced): "
+                        "ben holds the lease since 01:05:00Z (epoch 8)")
+    assert real.ran() == {"slow 2": 1}
+
+
+def test_a_full_disk_keeps_the_command_from_leaving_and_the_journal_whole(real: RealWorld) -> None:
+    real.write(real.plan(real.step("a", "spark-0", "start", "old")))
+    limited = f"import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (150, 150)); "
+    limited += "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+    limited += f"sys.exit(runpy.run_path({str(real.runner)!r})['carry_out']({str(real.op)!r}))"
+    assert real.run("-c", limited) == 5
+    assert not real.ran()
+    assert [line["kind"] for line in real.lines] == ["begin"]
+    assert "the journal cannot be written" in real.log
+    assert real.run() == 0, real.log
+    assert real.ran() == {"start old": 1}
+
+
+def test_commands_of_the_head_have_no_lock_and_no_signal_of_the_runner(real: RealWorld) -> None:
+    script = "ls -l /proc/self/fd >\"$1/fds\"; grep -E 'Sig(Ign|Blk)' /proc/self/status >\"$1/signals\"; umask >\"$1/umask\""
+    step = real.step("a", "spark-0", "x")
+    from dataclasses import replace
+
+    real.write(real.plan(replace(step, argv=("sh", "-c", script, "x", str(real.world)))))
+    assert real.run() == 0
+    held = (real.world / "fds").read_text()
+    assert "running" not in held and "journal" not in held and "lock" not in held
+    blocked, ignored = (int(row.split()[1], 16) for row in (real.world / "signals").read_text().splitlines())
+    assert not blocked and not ignored & (1 << (signal.SIGTERM - 1) | 1 << (signal.SIGPIPE - 1))
+    assert int((real.world / "umask").read_text(), 8) == 0o022

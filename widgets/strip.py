@@ -1,0 +1,367 @@
+"""The strip of a guarded action: what, from, to, per-host steps, time, what is cut off, and how it goes. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from console.actions.plan import Plan, Verb
+from console.actions.strip import By, Phase
+from console.execution.policy import Decision
+from console.snapshot import Severity
+from widgets import format as fmt
+from widgets.bar import segments
+from widgets.cells import Line, cut, measure
+from widgets.glance import Glance, StripGlance
+from widgets.ink import ACCENT, BOLD, BRIGHT, CHIP, DIM, STRONG, TEXT, WORDS, Ink, Row, ink_of
+from widgets.pane import Bar
+from widgets.sheet import wrap
+from widgets.stripsteps import SURFACE, parts, path_of, serving_after, steps_table, table_height
+
+HEADINGS = {
+    Verb.DISARM: "DISARM THE WATCHDOG OF",
+    Verb.ARM: "ARM THE WATCHDOG OF",
+    Verb.STOP: "STOP",
+    Verb.RELAUNCH: "RELAUNCH",
+    Verb.ROLLBACK: "ROLL BACK",
+}
+_SERVES = (Verb.RELAUNCH, Verb.ROLLBACK)
+_CHIP_AT, _CHIP_WIDTH, _WORDS_AT = 4, 9, 15
+_RIGHT_AT, _CLOCK_AT = 61, 58
+"""Columns of the second column of facts and of the countdown's bar, at 120 cells and more."""
+_VALUE = 9
+"""Cells from a label to its value."""
+_LETTER = Ink("background", "accent", bold=True, key=True)
+_FIELD = Ink("bright", "panel", bold=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One row of what the strip says: `ends  ▲ STEP 3  stop on n1 goes on as step 1`."""
+
+    label: str
+    strong: str
+    rest: str = ""
+    severity: Severity = Severity.NORMAL
+
+
+class StripPane(Bar):
+    """Lies over the lower panes while it is open; nothing of it moves but what counts down or is typed."""
+
+    DEFAULT_CSS = "StripPane { display: none; }"
+
+    def slice(self, glance: Glance) -> tuple[object, ...]:
+        """See `Drawn.slice`: the clock counts, for the time at which the lane serves again."""
+        return glance.strip, int(glance.wall), glance.lane.name, stale_words(glance)
+
+    def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
+        """See `rows`."""
+        return rows(glance, width, height)
+
+
+def stale_words(glance: Glance) -> tuple[str, ...]:
+    """`n4 STALE 14s`, for every host of the lane whose readings are not current."""
+    found = []
+    for name in glance.lane.lane.rank_hosts:
+        view = glance.host(name)
+        if view is not None and view.memory.current(glance.now) is None:
+            age = view.memory.age(glance.now)
+            found.append(f"{name} {'STALE ' + fmt.age(age) if age is not None else 'NOT READ'}")
+    return tuple(found)
+
+
+def strip_height(columns: int, rows: int, room: int) -> int:
+    """Rows of the strip on a terminal of this size, of which `room` are not taken by bars."""
+    wanted = 18 if columns >= 200 and rows >= 60 else 16 if columns >= 120 and rows >= 40 else 15
+    return max(0, min(wanted, room))
+
+
+def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
+    """All rows of the strip; the least urgent go first where there is little room, how it goes and cancels never."""
+    strip = glance.strip
+    if strip is None or height <= 0 or width <= 0:
+        return tuple(Line(width, glance.signs, SURFACE).build() for _ in range(max(0, height)))
+    frame = height >= 6
+    inner = height - (2 if frame else 1)
+    foot = _foot(glance, strip, width, 3 if inner >= 6 else 1)
+    body = _body(glance, strip, width, max(0, inner - len(foot)))
+    drawn = [_top(glance, strip, width), *body, *foot, *([_bottom(glance, width)] if frame else [])]
+    return tuple(line.build() for line in drawn[:height])
+
+
+# --- frame ------------------------------------------------------------------------------------------------------------
+
+
+def _line(glance: Glance, width: int) -> Line:
+    return Line(width, glance.signs, SURFACE)
+
+
+def _top(glance: Glance, strip: StripGlance, width: int) -> Line:
+    line, heavy = _line(glance, width), glance.signs.heavy
+    line.put(0, heavy * 2, ACCENT.on("surface"))
+    after = line.words(
+        3,
+        (strip.heading, Ink("accent", "surface", bold=True)),
+        (strip.lane, BOLD.on("surface")),
+        (f"on {glance.snapshot.fleet.name}" if width >= 60 else "", DIM.on("surface")),
+        to=width - 3,
+    )
+    line.put(width - 2, heavy * 2, ACCENT.on("surface"))
+    said = ([("plan", DIM), (strip.plan.id, TEXT)] if strip.plan is not None else []) + [(strip.frozen, DIM)]
+    if width < 100:
+        said = said[:2] if strip.plan is not None else []
+    if glance.snapshot.rehearsal:
+        said.insert(0, ("REHEARSAL", ink_of(Severity.INFO)))
+    edge = line.words_right(width - 3, *((text, ink.on("surface")) for text, ink in said), start=after + 2)
+    edge = edge if any(text for text, _ in said) else width - 2
+    line.put(after + 1, heavy * max(0, edge - after - 2), ACCENT.on("surface"))
+    return line
+
+
+def _bottom(glance: Glance, width: int) -> Line:
+    line = _line(glance, width)
+    line.put(0, glance.signs.heavy * width, ACCENT.on("surface"))
+    return line
+
+
+# --- what it would do -------------------------------------------------------------------------------------------------
+
+
+def _body(glance: Glance, strip: StripGlance, width: int, room: int) -> list[Line]:
+    """Facts above, steps by hosts below; exactly `room` rows."""
+    if strip.phase is Phase.PLANNING and strip.plan is None:
+        line = _line(glance, width)
+        line.put(3, "what it would do is being worked out from the newest readings", DIM.on("surface"), to=width - 1)
+        return _padded(glance, [line][:room], width, room)
+    wide = width >= 100
+    left, right = facts(glance, strip)
+    if not wide:
+        left, right = _one_column(strip, [*left, *right], room), []
+    most = room - _stage_rows(strip)
+    table = table_height(strip.plan, room, facts=max(3, len(left), min(_long(right, width), most)))
+    lines = _fact_lines(glance, left, right, width, room - table)
+    if table and strip.plan is not None:
+        lines = _padded(glance, lines, width, room - table)
+        lines += steps_table(glance, strip.plan, width, table, chart=wide and width >= 110)
+    return _padded(glance, lines, width, room)
+
+
+def _one_column(strip: StripGlance, found: list[Fact], room: int) -> list[Fact]:
+    """Where it is narrow: what it leads to goes before where the lane stands, and warnings leave room for the steps."""
+    wanted = _stage_rows(strip)
+    if len(found) + wanted > room:
+        found = [fact for fact in found if fact.label != "from"]
+    return _kept(found, max(5, room - wanted))
+
+
+def _stage_rows(strip: StripGlance) -> int:
+    """Rows of heads and stages."""
+    return len(parts(strip.plan)) + 1 if strip.plan is not None and strip.plan.steps else 0
+
+
+def _long(found: list[Fact], width: int) -> int:
+    """Rows of a column of facts when all of their words stand on it."""
+    return len(_wrapped(found, _column_width(width)))
+
+
+def _column_width(width: int) -> int:
+    """Cells of the values of the second column."""
+    return width - 1 - (_RIGHT_AT if width < 160 else width // 2 + 1) - _VALUE
+
+
+def _wrapped(found: list[Fact], size: int) -> list[Fact]:
+    """Each fact on as many rows as its words need; a row that goes on has no label."""
+    rows: list[Fact] = []
+    for fact in found:
+        lead = measure(fact.strong or (WORDS[fact.severity])) + 3
+        pieces = wrap(fact.rest, max(8, size - lead), max(8, size)) or [""]
+        rows.append(replace(fact, rest=pieces[0]))
+        rows += [Fact("", "", piece) for piece in pieces[1:]]
+    return rows
+
+
+def _padded(glance: Glance, lines: list[Line], width: int, room: int) -> list[Line]:
+    return [*lines[:room], *(_line(glance, width) for _ in range(room - len(lines)))]
+
+
+def facts(glance: Glance, strip: StripGlance) -> tuple[list[Fact], list[Fact]]:
+    """Left: from, to, cuts and what is asked for besides. Right: warnings, what it ends, when it is done."""
+    plan = strip.plan
+    left = [Fact(label, text) for label, text in strip.told]
+    right = []
+    if plan is not None:
+        left[:0] = [
+            Fact("from", "", plan.origin or fmt.NONE),
+            Fact("to", plan.target or fmt.NONE, plan_rest(plan)),
+            Fact("cuts", plan.cuts or "nothing,", "" if plan.cuts else _state_since(glance)),
+        ]
+        right = [*_warnings(plan, strip.decision), _when(glance, plan)]
+    right += [] if plan is not None else [Fact("warning", "", words, Severity.LOOK) for words in strip.warnings]
+    return left, right
+
+
+def plan_rest(plan: Plan) -> str:
+    """What is said after the target: the first note."""
+    return plan.notes[0] if plan.notes else ""
+
+
+def _state_since(glance: Glance) -> str:
+    """`down for 0m41s`: why there is nothing to cut."""
+    lasted = fmt.duration(glance.now - glance.lane.state_since)
+    return f"{glance.lane.verdict.state.value} for {lasted}"
+
+
+def _warnings(plan: Plan, decision: Decision | None) -> list[Fact]:
+    """Everything that is out of the ordinary, the weightiest first; each names its host."""
+    found: list[Fact] = []
+    if decision is not None and decision.break_glass:
+        found.append(Fact("by", "BREAK-GLASS", "UNLEDGERED until it is written up", Severity.ACT))
+    if decision is not None and decision.takes_over:
+        found.append(Fact("and", "TAKES OVER", "the lane from its holder", Severity.LOOK))
+    for words in plan.ends:
+        what, _, rest = words.partition(" ")
+        found.append(Fact("ends" if words is plan.ends[0] else "and", what.upper(), rest, Severity.LOOK))
+    found += [Fact("without", "LEFT OUT", f"{host}: out of reach", Severity.LOOK) for host in plan.left_out]
+    said = decision.warnings if decision is not None else ()
+    found += [Fact("warning", "", words, Severity.LOOK) for words in (*said, *plan.warnings)]
+    found += [Fact("unknown", "UNKNOWN", words, Severity.LOOK) for words in plan.unknown]
+    return found
+
+
+def _when(glance: Glance, plan: Plan) -> Fact:
+    """When the lane serves again, else how long it takes."""
+    serves = serving_after(plan)
+    if plan.verb in _SERVES and serves is not None:
+        at = fmt.time_of_day(glance.wall + serves)
+        return Fact("serving", f"≈{at}", f"in {fmt.duration(serves)}  {path_of(plan, times=False)}")
+    total = plan.total
+    if total is None:
+        return Fact("takes", "", "how long is not known")
+    return Fact("takes", f"≈{fmt.duration(total)}", path_of(plan, times=False))
+
+
+def _fact_lines(glance: Glance, left: list[Fact], right: list[Fact], width: int, room: int) -> list[Line]:
+    """Two columns where there are two, each with its own rows; what has no room is counted in the last one."""
+    at = _RIGHT_AT if width < 160 else width // 2 + 1
+    edge = at - 2 if right else width - 1
+    lines = [_line(glance, width) for _ in range(max(0, room))]
+    for line, fact in zip(lines, _kept(left, room), strict=False):
+        _put_fact(line, 3, 3 + _VALUE, fact, glance, edge)
+    whole = _wrapped(right, _column_width(width))
+    for line, fact in zip(lines, whole if len(whole) <= room else _kept(right, room), strict=False):
+        _put_fact(line, at, at + _VALUE, fact, glance, width - 1)
+    return lines
+
+
+def _kept(found: list[Fact], room: int) -> list[Fact]:
+    """As many as there is room for: the last one (when it is done) stays, those before it are counted."""
+    if len(found) <= room or room <= 0:
+        return found[: max(0, room)]
+    over = len(found) - room + 1
+    if room < 3 or found[-1].severity is not Severity.NORMAL:
+        return found[:room]
+    return [*found[: room - 2], Fact("and", f"{over} MORE", "Esc, then d shows all", Severity.LOOK), found[-1]]
+
+
+def _put_fact(line: Line, at: int, value: int, fact: Fact, glance: Glance, edge: int) -> None:
+    line.put(at, fact.label, DIM.on("surface"), to=value - 1)
+    if fact.severity is not Severity.NORMAL:
+        sign = glance.signs.of(fact.severity)
+        ink = ink_of(fact.severity)
+        value = line.put(value, sign, ink._replace(bold=False).on("surface")) + (1 if sign else 0)
+        strong = fact.strong or WORDS[fact.severity]
+        value = line.put(value, strong, ink.on("surface"), to=edge) + 1
+        line.put(value, fact.rest, TEXT.on("surface"), to=edge)
+        return
+    if fact.strong:
+        value = line.put(value, fact.strong, BOLD.on("surface"), to=edge) + (1 if fact.strong.endswith(",") else 2)
+    line.put(value, fact.rest, (DIM if fact.strong else TEXT).on("surface"), to=edge)
+
+
+# --- how it goes ------------------------------------------------------------------------------------------------------
+
+
+def _foot(glance: Glance, strip: StripGlance, width: int, height: int) -> list[Line]:
+    """The letter's chip with its words, or the field that is typed into; then the countdown."""
+    lines = [_line(glance, width) for _ in range(height)]
+    words = foot_words(strip)
+    if height == 1:
+        text = " ".join(part for row in words[:1] for part, _ in row)
+        if strip.by is By.TYPED and strip.phase is not Phase.DEAD_TIME:
+            _field(lines[0], glance, strip, 1, width)
+        else:
+            lines[0].put(1, text + (f" in {strip.left:.1f} s" if strip.counts else ""), BOLD.on("surface"))
+            lines[0].right(width - 1, "any other key cancels", DIM.on("surface"), start=measure(text) + 12)
+        return lines
+    typed = strip.by is By.TYPED and strip.phase is Phase.TYPING
+    at = _CHIP_AT if typed else _WORDS_AT
+    if not typed:
+        _chip(lines, glance, strip)
+    edge = _CLOCK_AT - 2 if strip.by is By.COUNTDOWN and width >= 100 else width - 1
+    for line, row in zip(lines, words, strict=False):
+        line.words(at, *((text, ink.on("surface")) for text, ink in row), to=edge)
+    if typed:
+        _field(lines[0], glance, strip, at, width)
+    if strip.by is By.COUNTDOWN and width >= 100:
+        _countdown(lines, glance, strip, width)
+    return lines
+
+
+def foot_words(strip: StripGlance) -> tuple[tuple[tuple[str, Ink], ...], ...]:
+    """Three rows: what lets it go, whether it goes by itself, and what cancels."""
+    cancels = (("any other key cancels, nothing is sent", DIM),)
+    if strip.phase in (Phase.PLANNING, Phase.DEAD_TIME):
+        return (("wait:", STRONG), ("no key counts yet", TEXT)), (("read what it does", DIM),), cancels
+    if strip.by is By.TYPED:
+        note = ((strip.note, ink_of(Severity.LOOK)),) if strip.note else ((strip.hint, DIM),)
+        return (
+            (),
+            note,
+            (("Enter", BRIGHT), (f"{strip.last},", DIM), ("Esc", BRIGHT), ("cancels, nothing is sent", DIM)),
+        )
+    goes = ((strip.letter, BOLD), ("goes now" if strip.counts else "goes", TEXT))
+    if strip.by is By.COUNTDOWN:
+        return goes, (("goes by itself in", TEXT), (f"{strip.left:.1f} s", BOLD)), cancels
+    return goes, (("never by itself", DIM),), cancels
+
+
+def _chip(lines: list[Line], glance: Glance, strip: StripGlance) -> None:
+    live = strip.phase is Phase.ARMED
+    ink = _LETTER if live else CHIP
+    letter = strip.letter if live else "-" if glance.ascii else "·"
+    middle = letter.center(_CHIP_WIDTH)
+    if glance.no_colour:
+        # Without colour the chip is the letter in brackets, reversed by its key attribute.
+        middle = f"[ {letter} ]".center(_CHIP_WIDTH)
+        lines[1].put(_CHIP_AT + 2, middle.strip(), ink if live else TEXT)
+        return
+    for line, text in zip(lines, (" " * _CHIP_WIDTH, middle, " " * _CHIP_WIDTH), strict=False):
+        line.put(_CHIP_AT, text, ink)
+
+
+def _field(line: Line, glance: Glance, strip: StripGlance, at: int, width: int) -> None:
+    """`type the lane name  [dsv4_          ]`: what was typed, its end where it is longer than the field."""
+    after = line.put(at, f"type the {strip.asked}", STRONG.on("surface"), to=width - 12) + 1
+    size = max(4, min(40, width - after - 3))
+    text = strip.typed if measure(strip.typed) < size else strip.typed[-(size - 1) :]
+    shown = cut(text, size - 1) + "_"
+    if glance.no_colour or glance.ascii:
+        line.put(after, f"[{shown.ljust(size)}]", BOLD.on("surface"), to=width - 1)
+    else:
+        line.put(after, f" {shown.ljust(size)}", _FIELD, to=width - 1)
+
+
+def _countdown(lines: list[Line], glance: Glance, strip: StripGlance, width: int) -> None:
+    """A bar that empties from the right, with its ends written below."""
+    armed = strip.phase is Phase.ARMED
+    size = width - 3 - _CLOCK_AT
+    said = "keys count from here on: type-ahead was dropped" if armed else "the countdown begins when keys count"
+    lines[0].put(_CLOCK_AT, said, DIM.on("surface"), to=width - 1)
+    share = strip.left / strip.seconds if strip.seconds else 0.0
+    lines[1].spans(_CLOCK_AT, countdown_bar(share, size, plain=glance.ascii or glance.no_colour))
+    lines[2].put(_CLOCK_AT, "0", DIM.on("surface"))
+    lines[2].right(_CLOCK_AT + size, f"{strip.seconds:g} s", DIM.on("surface"))
+
+
+def countdown_bar(share: float, width: int, *, plain: bool) -> Row:
+    """What is left of the countdown in the accent, on the bar's own ground."""
+    return segments(((min(1.0, max(0.0, share)), "accent"),), width, plain=plain)
