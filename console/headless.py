@@ -114,7 +114,8 @@ def _lane_settled(snapshot: Snapshot, lane: LaneView) -> bool:
         return bool(head.link.error)
     throughput = lane.throughput.value
     scraped = bool(lane.throughput.error) or (throughput is not None and throughput.window > 0)
-    return _tried(lane.health) and scraped
+    acting = lane.acting is None or lane.acting.down_since is not None or _tried(lane.acting)
+    return _tried(lane.health) and scraped and acting
 
 
 def lane_settled(snapshot: Snapshot, lane: LaneView) -> bool:

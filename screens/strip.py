@@ -17,8 +17,8 @@ from textual import events
 from textual.timer import Timer
 
 from console.actions.plan import Plan, Verb
-from console.actions.strip import LETTERS, By, Fingerprint, Kind, Phase, Question, Strip
-from console.execution.policy import SHORTEST_REASON, Confirmation, Decision, How, Need, clock
+from console.actions.strip import DEAD_S, LETTERS, By, Fingerprint, Kind, Phase, Question, Strip
+from console.execution.policy import SHORTEST_REASON, Confirmation, Decision, How, Need, Refused, clock
 from console.readings.health import LaneState
 from console.snapshot import LaneView, Snapshot
 from screens.base import Console, Hands
@@ -102,6 +102,7 @@ class StripDesk:
         self._slept = self._checked = 0.0
         self._away = 0
         self._checking = False
+        self._echo = ("", 0.0)
 
     @property
     def open(self) -> bool:
@@ -111,7 +112,7 @@ class StripDesk:
     def begin(self, errand: Errand) -> None:
         """Open a strip at once, so that whatever is typed from now on is its own; what it shows is worked out next."""
         self._errand, self._ready = errand, None
-        self._strip = Strip(errand.key, secrets.choice(LETTERS.replace(errand.key.lower(), "")))
+        self._strip = Strip(errand.key, secrets.choice(LETTERS))
         self._handed = self._drawn_ready = False
         self._slept, self._away = _parting(), self._taken_again()
         self._timer = self._app.set_interval(TICK, self.tick)
@@ -135,7 +136,7 @@ class StripDesk:
         """Bring an event to the open strip. True for what nobody else may have: keys, pastes and clicks."""
         strip = self._strip
         if strip is None:
-            return False
+            return isinstance(event, events.Key) and self._is_echo(event)
         self._look_around()
         taken = True
         if isinstance(event, events.Key):
@@ -151,6 +152,11 @@ class StripDesk:
             self._pass_by(strip, event)
         self._settle()
         return taken
+
+    def _is_echo(self, event: events.Key) -> bool:
+        """The letter held down a little long: what it lets go has gone, and to nobody else is it a key."""
+        letter, until = self._echo
+        return name_of(event) == letter and event.time < until
 
     def _pass_by(self, strip: Strip, event: events.Event) -> None:
         if isinstance(event, events.Resize):
@@ -199,6 +205,7 @@ class StripDesk:
         errand, ready = self._errand, self._ready
         self._close()
         if strip.phase is Phase.GO and errand is not None and ready is not None:
+            self._echo = (strip.letter, time.monotonic() + DEAD_S)
             self._app.background(errand.heading.lower(), self._carry_out(errand, ready, strip))
         else:
             self._app.say(strip.why)
@@ -268,7 +275,14 @@ class StripDesk:
             self._end(strip)
 
     async def _carry_out(self, errand: Errand, ready: Ready, strip: Strip) -> None:
-        self._app.say(await errand.carry_out(ready, strip))
+        try:
+            words = await errand.carry_out(ready, strip)
+        except Refused as error:
+            words = f"REFUSED: {error}. Nothing was sent."
+        except Exception as error:
+            self._app.say(f"{errand.heading.lower()} {errand.lane}: outcome unknown, {error}; the ledger (e) says more")
+            raise
+        self._app.say(words)
 
     # --- paint -----------------------------------------------------------------------------------------------------
 

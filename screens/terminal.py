@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import functools
 import os
 import select
 import sys
@@ -108,12 +110,20 @@ def _own_description(fileno: int) -> int:
         return os.dup(fileno)
 
 
+def _forgiving_decoder(encoding: str) -> Callable[[], codecs.IncrementalDecoder]:
+    """A decoder that puts U+FFFD in the place of bytes that are no text."""
+    return functools.partial(codecs.getincrementaldecoder(encoding), "replace")
+
+
 class ConsoleDriver(LinuxDriver):
     """Textual's driver with an output that cannot block and with notice of a lost terminal."""
 
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)
-        vars(linux_driver)["XTermParser"] = PasteSafeParser  # the driver takes it by this name
+        # The driver takes both by these names. Its own decoder ends the input, and with it the console, at the first
+        # byte that is no UTF-8: noise on a line, or a terminal of another encoding.
+        vars(linux_driver)["XTermParser"] = PasteSafeParser
+        vars(linux_driver)["getincrementaldecoder"] = _forgiving_decoder
         self._terminal = TerminalFile(_output(), self._recovered)
         self._file = cast(Any, self._terminal)
         self._handed = 0

@@ -32,7 +32,7 @@ def _opening(key: str, lane: str, hands: Hands) -> Errand:
         plan, decision = await hands.plan(lane, Verb.ROLLBACK)
         if decision.denied and not plan.refused:
             return Ready(denied=decision.denied)
-        told = (("window", "holds the lane for you, and freezes this way back for B"),)
+        told = (("window", "the lane is yours; B has this way back, frozen"),)
         questions = (
             _name(lane),
             Question("reason", Kind.TEXT, hint="everybody sees it, and the ledger keeps it", least=SHORTEST_REASON),

@@ -10,7 +10,7 @@ import pytest
 from manual import code, default_of, fenced, names, page, rows, section
 from pydantic import BaseModel
 
-from console.fleet import inventory, recipe
+from console.fleet import inventory, recipe, recipe_acts
 from console.fleet.recipe_model import SiteName
 
 
@@ -53,6 +53,12 @@ def test_every_key_of_the_fleet_file_has_its_row_and_default(heading: str, model
         ("[site]", recipe.SiteRecipe),
         ("[checkpoint]", recipe.CheckpointRecipe),
         ("[rows]", recipe.RowsRecipe),
+        ("[acts]", recipe_acts.Acts),
+        ("[acts.stop]", recipe_acts.StopActs),
+        ("[acts.launch]", recipe_acts.LaunchActs),
+        ("[acts.watchdog]", recipe_acts.GuardActs),
+        ("[acts.names]", recipe_acts.NameActs),
+        ("[acts.rows]", recipe_acts.RowsActs),
     ],
 )
 def test_every_key_of_a_recipe_has_its_row_and_default(heading: str, model: type[BaseModel]) -> None:
@@ -60,7 +66,7 @@ def test_every_key_of_a_recipe_has_its_row_and_default(heading: str, model: type
         key: row
         for row in rows(section("recipes.md", heading))
         for word in code(row[0])
-        for key in [word.strip("[]").split(".")[-1 if word.startswith("[site") or word.startswith("[rows") else 0]]
+        for key in [word.strip("[]").split(".")[-1 if word.startswith(("[site", "[rows", "[acts.")) else 0]]
     }
     assert set(table) == set(model.model_fields)
     for key, field in model.model_fields.items():
@@ -86,6 +92,10 @@ def test_the_example_of_a_recipe_is_accepted_and_has_every_key() -> None:
     assert written.site and written.site.model_fields_set == set(recipe.SiteRecipe.model_fields)
     assert written.checkpoint and written.checkpoint.model_fields_set == set(recipe.CheckpointRecipe.model_fields)
     assert written.rows and written.rows.model_fields_set == set(recipe.RowsRecipe.model_fields)
+    acts = written.acts
+    assert acts.watchdog and acts.names and acts.rows
+    for table in (acts, acts.stop, acts.launch, acts.watchdog, acts.names, acts.rows):
+        assert table.model_fields_set == set(type(table).model_fields), type(table).__name__
 
 
 def test_every_name_of_a_site_file_is_there() -> None:

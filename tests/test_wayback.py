@@ -96,6 +96,7 @@ def test_a_kept_container_is_the_way_back() -> None:
         "memory": "OK",
         "autotune": "UNKNOWN",
         "restart": "OK",
+        "gpu": "OK",
         "consumers": "OK",
     }
     found = items(way)
@@ -105,7 +106,7 @@ def test_a_kept_container_is_the_way_back() -> None:
         "vllm/vllm-openai:deepseekv41-flash-0909, id 91c7e04b22aa: kept as long as the container is"
     )
     assert found["bind sources"].text == (
-        "1 of 2 seen; /models/dsv41-v21-RETIRED-REF: a later action will prove it, "
+        "1 of 2 seen; /models/dsv41-v21-RETIRED-REF: not looked at, "
         "docker start makes a missing one empty"
     )
     assert found["port"].text == "30006 is held by the lane itself, free after its stop"
@@ -372,6 +373,7 @@ def test_the_old_revision_beside_the_serving_one() -> None:
         "port": "OK",
         "memory": "OK",
         "dry run": "UNKNOWN",
+        "gpu": "OK",
     }
     found = items(way)
     assert found["old snapshot"].text == (

@@ -71,7 +71,7 @@ def rail(glance: Glance, width: int) -> Row:
     else:
         after = line.put(1, "no procedure runs", DIM)
         if operation is not None and operation.ended is not None:
-            after = line.put(after + 2, _last(operation), DIM, to=width - 30)
+            after = line.put(after + 2, _last(operation), DIM, to=width - 1 - measure(_kind(glance)))
     line.right(width - 1, _kind(glance), DIM, start=min(width - 1, after + 2))
     return line.build()
 
@@ -184,10 +184,13 @@ def next_line(glance: Glance, width: int) -> Row:
 
 
 def _with(line: Line, after: int, width: int, pieces: list[_Piece], glance: Glance) -> Row:
-    """`if you do nothing:` and the pieces; those that have no room are left out from the middle, the last one stays."""
+    """`if you do nothing:` and the pieces; where they have no room the quiet ones are left out."""
     after = line.put(after, "if you do nothing:", TEXT) + 1
-    while len(pieces) > 2 and after + _long(pieces, glance) > width - 1:
-        del pieces[-2]
+    while after + _long(pieces, glance) > width - 1:
+        spare = [at for at, (_, ink) in enumerate(pieces) if ink not in (BOLD, LOOK)]
+        if not spare or len(pieces) == 1:
+            break
+        del pieces[spare[-1]]
     for number, (text, ink) in enumerate(pieces):
         if number and text[:1] != ",":
             after = line.put(after, f" {glance.signs.step} ", FAINT, to=width - 1)
@@ -196,7 +199,8 @@ def _with(line: Line, after: int, width: int, pieces: list[_Piece], glance: Glan
 
 
 def _long(pieces: list[_Piece], glance: Glance) -> int:
-    return sum(measure(glance.signs.words(text)) + (0 if text[:1] == "," else 3) for text, _ in pieces)
+    gaps = sum(3 for text, _ in pieces[1:] if text[:1] != ",")
+    return gaps + sum(measure(glance.signs.words(text)) for text, _ in pieces)
 
 
 def _of_strip(glance: Glance, strip: StripGlance) -> list[_Piece]:
@@ -216,7 +220,7 @@ def _of_strip(glance: Glance, strip: StripGlance) -> list[_Piece]:
     return pieces
 
 
-_NOT_KNOWN: _Piece = ("when it serves is not known", LOOK)
+_NOT_KNOWN: _Piece = ("serving: time not known", LOOK)
 
 
 def _of_lane(glance: Glance) -> list[_Piece]:
@@ -241,14 +245,16 @@ def _of_operation(glance: Glance, operation: Operation) -> list[_Piece]:
     now = head_now(glance.snapshot, glance.lane)
     pieces: list[_Piece] = []
     serves: float | None = None
+    before = now
     for stage, at in forecast(operation, now):
         name = STAGES.get(_stage_of(stage), stage)
         if stage == Stage.BOOT.value:
             serves = at
             pieces.append((name, TEXT))
-        elif at is None or at - now >= 1.0:
+        elif at is None or at - before >= 1.0:
             done = "stop done" if stage == Stage.STOP.value else name
             pieces.append((f"{done} {fmt.time_of_day(at)}" if at is not None else name, TEXT))
+        before = at if at is not None else before
     boots = any(step.stage == Stage.BOOT.value for step in operation.steps)
     if serves is not None:
         pieces.append((f"serving ≈{fmt.time_of_day(serves)}", BOLD))

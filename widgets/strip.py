@@ -83,7 +83,9 @@ def rows(glance: Glance, width: int, height: int) -> tuple[Row, ...]:
     frame = height >= 6
     inner = height - (2 if frame else 1)
     foot = _foot(glance, strip, width, 3 if inner >= 6 else 1)
-    body = _body(glance, strip, width, max(0, inner - len(foot)))
+    # Where nothing counts down, the rows beside the letter hold what else there is to warn of.
+    spill = foot if width >= 100 and len(foot) > 1 and strip.by is not By.COUNTDOWN else []
+    body = _body(glance, strip, width, max(0, inner - len(foot)), spill)
     drawn = [_top(glance, strip, width), *body, *foot, *([_bottom(glance, width)] if frame else [])]
     return tuple(line.build() for line in drawn[:height])
 
@@ -111,9 +113,10 @@ def _top(glance: Glance, strip: StripGlance, width: int) -> Line:
         said = said[:2] if strip.plan is not None else []
     if glance.snapshot.rehearsal:
         said.insert(0, ("REHEARSAL", ink_of(Severity.INFO)))
+    said = [(text, ink) for text, ink in said if text]
     edge = line.words_right(width - 3, *((text, ink.on("surface")) for text, ink in said), start=after + 2)
-    edge = edge if any(text for text, _ in said) else width - 2
-    line.put(after + 1, heavy * max(0, edge - after - 2), ACCENT.on("surface"))
+    end = edge - 1 if said else width - 2
+    line.put(after + 1, heavy * max(0, end - after - 1), ACCENT.on("surface"))
     return line
 
 
@@ -126,7 +129,7 @@ def _bottom(glance: Glance, width: int) -> Line:
 # --- what it would do -------------------------------------------------------------------------------------------------
 
 
-def _body(glance: Glance, strip: StripGlance, width: int, room: int) -> list[Line]:
+def _body(glance: Glance, strip: StripGlance, width: int, room: int, spill: list[Line]) -> list[Line]:
     """Facts above, steps by hosts below; exactly `room` rows."""
     if strip.phase is Phase.PLANNING and strip.plan is None:
         line = _line(glance, width)
@@ -138,7 +141,7 @@ def _body(glance: Glance, strip: StripGlance, width: int, room: int) -> list[Lin
         left, right = _one_column(strip, [*left, *right], room), []
     most = room - _stage_rows(strip)
     table = table_height(strip.plan, room, facts=max(3, len(left), min(_long(right, width), most)))
-    lines = _fact_lines(glance, left, right, width, room - table)
+    lines = _fact_lines(glance, left, right, width, room - table, spill)
     if table and strip.plan is not None:
         lines = _padded(glance, lines, width, room - table)
         lines += steps_table(glance, strip.plan, width, table, chart=wide and width >= 110)
@@ -159,13 +162,8 @@ def _stage_rows(strip: StripGlance) -> int:
 
 
 def _long(found: list[Fact], width: int) -> int:
-    """Rows of a column of facts when all of their words stand on it."""
-    return len(_wrapped(found, _column_width(width)))
-
-
-def _column_width(width: int) -> int:
-    """Cells of the values of the second column."""
-    return width - 1 - (_RIGHT_AT if width < 160 else width // 2 + 1) - _VALUE
+    """Rows of the second column when all of its words stand on it."""
+    return len(_wrapped(found, width - 1 - _right_at(width) - _VALUE))
 
 
 def _wrapped(found: list[Fact], size: int) -> list[Fact]:
@@ -189,11 +187,10 @@ def facts(glance: Glance, strip: StripGlance) -> tuple[list[Fact], list[Fact]]:
     left = [Fact(label, text) for label, text in strip.told]
     right = []
     if plan is not None:
-        left[:0] = [
-            Fact("from", "", plan.origin or fmt.NONE),
-            Fact("to", plan.target or fmt.NONE, plan_rest(plan)),
-            Fact("cuts", plan.cuts or "nothing,", "" if plan.cuts else _state_since(glance)),
-        ]
+        to = Fact("to", plan.target or fmt.NONE, plan_rest(plan))
+        cuts = Fact("cuts", plan.cuts or "nothing,", "" if plan.cuts else _state_since(glance))
+        # A plan that is only frozen cuts nothing now: what is told of it comes first.
+        left = [*left, to] if left else [Fact("from", "", plan.origin or fmt.NONE), to, cuts]
         right = [*_warnings(plan, strip.decision), _when(glance, plan)]
     right += [] if plan is not None else [Fact("warning", "", words, Severity.LOOK) for words in strip.warnings]
     return left, right
@@ -239,17 +236,30 @@ def _when(glance: Glance, plan: Plan) -> Fact:
     return Fact("takes", f"≈{fmt.duration(total)}", path_of(plan, times=False))
 
 
-def _fact_lines(glance: Glance, left: list[Fact], right: list[Fact], width: int, room: int) -> list[Line]:
+def _fact_lines(
+    glance: Glance, left: list[Fact], right: list[Fact], width: int, room: int, spill: list[Line]
+) -> list[Line]:
     """Two columns where there are two, each with its own rows; what has no room is counted in the last one."""
-    at = _RIGHT_AT if width < 160 else width // 2 + 1
+    at = _right_at(width)
     edge = at - 2 if right else width - 1
     lines = [_line(glance, width) for _ in range(max(0, room))]
-    for line, fact in zip(lines, _kept(left, room), strict=False):
+    for line, fact in zip(lines, _shown(left, edge - 3 - _VALUE, room), strict=False):
         _put_fact(line, 3, 3 + _VALUE, fact, glance, edge)
-    whole = _wrapped(right, _column_width(width))
-    for line, fact in zip(lines, whole if len(whole) <= room else _kept(right, room), strict=False):
+    beside = [*lines, *spill]
+    for line, fact in zip(beside, _shown(right, width - 1 - at - _VALUE, len(beside)), strict=False):
         _put_fact(line, at, at + _VALUE, fact, glance, width - 1)
     return lines
+
+
+def _right_at(width: int) -> int:
+    """The column at which the second column of facts begins."""
+    return _RIGHT_AT if width < 160 else width // 2 + 1
+
+
+def _shown(found: list[Fact], size: int, room: int) -> list[Fact]:
+    """All facts on as many rows as their words need; where there are not so many, a row each."""
+    whole = _wrapped(found, size)
+    return whole if len(whole) <= room else _kept(found, room)
 
 
 def _kept(found: list[Fact], room: int) -> list[Fact]:
@@ -341,7 +351,7 @@ def _chip(lines: list[Line], glance: Glance, strip: StripGlance) -> None:
 def _field(line: Line, glance: Glance, strip: StripGlance, at: int, width: int) -> None:
     """`type the lane name  [dsv4_          ]`: what was typed, its end where it is longer than the field."""
     after = line.put(at, f"type the {strip.asked}", STRONG.on("surface"), to=width - 12) + 1
-    size = max(4, min(40, width - after - 3))
+    size = max(4, min(30, width - after - 3))
     text = strip.typed if measure(strip.typed) < size else strip.typed[-(size - 1) :]
     shown = cut(text, size - 1) + "_"
     if glance.no_colour or glance.ascii:

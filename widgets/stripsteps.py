@@ -112,13 +112,25 @@ def steps_table(glance: Glance, plan: Plan, width: int, height: int, *, chart: b
     if over:
         head.put(room - 4, f"+{over}", DIM.on("surface"), to=room)
     lines = [head]
-    for number, part in enumerate(found[: height - 1], 1):
+    whole = len(found) if len(found) < height else height - 2
+    for number, part in enumerate(found[:whole], 1):
         lines.append(_stage_line(glance, plan, number, part, hosts, width, room))
-    if len(found) > height - 1:
-        lines[-1].put(_STAGE_AT, f"+{len(found) - height + 2} more: d", DIM.on("surface"), to=_HOSTS_AT - 1)
+    if whole < len(found):
+        rest = Line(width, glance.signs, SURFACE)
+        rest.put(_STAGE_AT, _rest_of(found, whole), TEXT.on("surface"), to=room)
+        lines.append(rest)
     if chart and total:
         _chart(lines, glance, found, total, room + 2, width - 3)
     return lines
+
+
+def _rest_of(found: tuple[Part, ...], first: int) -> str:
+    """`4 boot 9m23s › 5 arm`: stages for which there is no row each."""
+    said = []
+    for number, part in enumerate(found[first:], first + 1):
+        time = f" {fmt.duration(part.seconds)}" if part.seconds is not None and part.seconds >= 1.0 else ""
+        said.append(f"{number} {STAGES[part.stage]}{time}")
+    return " › ".join(said)
 
 
 def _room(width: int, *, chart: bool) -> int:

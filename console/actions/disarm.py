@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from console import format as fmt
 from console.actions.plan import Plan, Probe, Stage, Step, Verb
 from console.actions.probes import ask, file_absent, file_there, pattern, scripted, serving, unit_is
 from console.actions.scene import (
@@ -38,6 +39,8 @@ OFF = (
 """States in which the key arms."""
 TERM_LIMIT = 120.0
 """Seconds: one that waits for its own sleep to end stands down within its interval once its lock is gone."""
+QUIET_LIMIT = 240.0
+"""Seconds that the way back waits for a launch that is under way: its checks, six tries of ten seconds for a GPU."""
 SETTLE_S = 6
 """Seconds after which a watchdog that was started is looked for again: well after the unit that started it is gone."""
 
@@ -70,7 +73,9 @@ def arm_plan(scene: Scene) -> Plan:
 
 def _due(scene: Scene) -> str:
     """`, was due 17m30s ago, runs at once`: timers that are overdue, as the reading has them."""
-    late = [words for words in competing(scene) if "runs at once" in words]
+    dog = scene.view.watchdog.value if scene.view.watchdog is not None else None
+    own = (dog.words,) if dog is not None else ()
+    late = [words for words in (*own, *competing(scene)) if "runs at once" in words]
     return f"; {late[0]}" if late else ""
 
 
@@ -202,9 +207,57 @@ def on_probes(scene: Scene) -> tuple[Probe, ...]:
     return (*unit, *flags)
 
 
-def before_stop(scene: Scene) -> tuple[Step, ...]:
-    """Its disarm, as part of a stop or a relaunch; () for a lane without one."""
-    return disarm_steps(scene) if has_guard(scene) else ()
+def before_stop(scene: Scene, *, back: bool = False) -> tuple[Step, ...]:
+    """Its disarm, as part of a stop or a relaunch; () for a lane without one.
+
+    Raises Refused for one that laneswap cannot switch and that is not known to be off: it would launch again within
+    minutes. On the way `back` that is a warning.
+    """
+    if has_guard(scene):
+        return disarm_steps(scene)
+    if (words := unswitched(scene)) and not back:
+        raise Refused(words)
+    return ()
+
+
+def quiet_first(disarm: Step) -> list[Step]:
+    """The same disarm for the way back: a launch that is just being ended, or that a watchdog began, is waited for."""
+    if not disarm.before:
+        return [disarm]
+    quiet = Step(
+        "quiet",
+        Stage.WATCHDOG,
+        "wait until no launch is under way",
+        disarm.host,
+        (),
+        limit=QUIET_LIMIT,
+        after=disarm.before,
+        usual=1.0,
+        basis="estimate",
+    )
+    return [quiet, disarm]
+
+
+def acts_after(interval: float, failures: int, since_check: float | None = None) -> float:
+    """Seconds from a stop until an armed watchdog launches again: what is left until its next check, then
+    `failures` - 1 whole intervals. Without `since_check` (seconds between its last check and the stop) the soonest."""
+    left = 0.0 if since_check is None else interval - since_check % interval
+    return left + (failures - 1) * interval
+
+
+def unswitched(scene: Scene) -> str:
+    """Why a watchdog that may be armed cannot be switched off; '' where there is none, or it is off."""
+    dog = scene.view.watchdog.value if scene.view.watchdog is not None else None
+    if scene.places.watchdog is None or has_guard(scene) or (dog is not None and dog.state in OFF):
+        return ""
+    short = dog.short or dog.state.value if dog is not None else "not read"
+    soon = ""
+    if dog is not None and dog.next_check and dog.attempt is not None:
+        soon = f" {fmt.duration(acts_after(dog.next_check, dog.attempt[1]))} after the stop at the soonest"
+    return (
+        f"its watchdog ({short}) would launch it again{soon}, and recipe {scene.recipe.name} does not say how to "
+        "switch it off: add [acts.watchdog], or switch it off by hand first"
+    )
 
 
 def arm_steps(scene: Scene, *, limit: float = 60.0) -> Iterator[Step]:

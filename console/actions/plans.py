@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from console.actions.disarm import arm_plan, disarm_plan, guard_verb
 from console.actions.plan import Plan, Verb
@@ -71,6 +70,6 @@ def toggled(lane_view: LaneView) -> Verb:
 def way_back_id(plan: Plan) -> str:
     """First 12 hex digits of a hash over what a way back rests on, the live engine left out: equal as long as a frozen
     rollback still leads to the same containers, images, mounts, revision and rows."""
-    kept = replace(plan, steps=(), rescue=())
-    text = json.dumps([kept.verb, kept.fleet, kept.lane, sorted(kept.facts)])
+    facts = sorted(fact for fact in plan.facts if not fact[0].startswith("now "))
+    text = json.dumps([plan.verb, plan.fleet, plan.lane, facts])
     return hashlib.sha256(text.encode()).hexdigest()[:12]

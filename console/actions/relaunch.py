@@ -114,7 +114,9 @@ def shown_dry(scene: Scene) -> Iterator[Step]:
     )
 
 
-def launch_steps(scene: Scene, held: Sequence[Held], target: str, between: Sequence[Step] = ()) -> Iterator[Step]:
+def launch_steps(
+    scene: Scene, held: Sequence[Held], target: str, between: Sequence[Step] = (), *, back: bool = False
+) -> Iterator[Step]:
     """Checks, logs, watchdog off, what has to be cleared, `between` (site file and rows), the launcher, watchdog on."""
     launch = scene.acts.launch
     if launch.preflight and not between:
@@ -124,7 +126,7 @@ def launch_steps(scene: Scene, held: Sequence[Held], target: str, between: Seque
         )
         yield replace(step, optional=True)
     yield from kept_logs(scene, held, required=bool(launch.clear or launch.removes))
-    yield from before_stop(scene)
+    yield from before_stop(scene, back=back)
     if launch.clear:
         yield _clear(scene)
     yield from between

@@ -72,10 +72,11 @@ class _Pairs:
         self.serving = {host: self._serving(host) for host in scene.hosts()}
 
     def _boxes(self, host: str) -> tuple[Container, ...]:
-        held = self.scene.host(host).containers.value
-        if held is None or held.problem:
-            raise Refused(f"{host}: containers: {held.problem if held is not None else 'not read'}")
-        return held.items
+        reading = self.scene.host(host).containers
+        if reading.value is None or reading.value.problem:
+            why = reading.value.problem if reading.value is not None else reading.error
+            raise Refused(f"{host}: containers: {why or 'not read'}")
+        return reading.value.items
 
     def _serving(self, host: str) -> Container | None:
         lane = self.scene.lane

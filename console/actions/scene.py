@@ -128,8 +128,9 @@ class Scene:
             self._fill.append(Filling(self.recipe, self.lane.vars, site, self.view.name))
         text = self._fill[0].text(what, template, rank)
         if template and not text:
-            missing = next((note for note in self._fill[0].unfilled if note.startswith(f"{what}: ")), f"{what}: empty")
-            raise Refused(missing)
+            missing = next((note for note in self._fill[0].unfilled if note.startswith(f"{what}: ")), "")
+            if missing:
+                raise Refused(missing)
         return text
 
     def command(self, words: Iterable[str], what: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from console import format as fmt
+from console.actions.disarm import quiet_first, unswitched
 from console.actions.plan import Plan, Step, Verb
 from console.actions.relaunch import launch_steps, rescue, site_facts
 from console.actions.scene import STATE, Refused, Scene, competing, cuts, ends, stale, title
@@ -77,9 +78,17 @@ class _Back:
         )  # fmt: skip
         named = next((self._name(rank, rank.previous_rows) for rank in places if rank.previous_rows), "")
         name = names.most_common(1)[0][0] if names else named
+        if not name and self._in_checkpoint():
+            key = f"lanes.{self.scene.view.name}.previous.rows"
+            raise Refused(f"which folder holds {fmt.revision(self.revision)} is not known: set {key}")
         if not name:
             name = f"{self._name(places[0], places[0].rows)}-{self.revision[:7]}"
         return {rank.host: self._path(rank, name) for rank in places}
+
+    def _in_checkpoint(self) -> bool:
+        """The rows lie in the checkpoint's own folder: there is no copy that could be built."""
+        checkpoint, rows = self.scene.recipe.checkpoint, self.scene.recipe.rows
+        return checkpoint is not None and rows is not None and checkpoint.repo == rows.path
 
     def _copies(self, rank: int) -> tuple[RowCopy, ...]:
         view = self.scene.view
@@ -112,6 +121,8 @@ class _Back:
             copies = self._copies(rank.rank)
             if folder is None or any(copy.path == folder and self._good(copy) for copy in copies):
                 continue
+            if self._in_checkpoint():
+                continue
             known = next((copy for copy in copies if copy.manifest is not None), None)
             size = known.manifest.bytes if known is not None and known.manifest is not None else 0
             free = next((copy.free for copy in copies if copy.free is not None), None)
@@ -137,13 +148,18 @@ class _Back:
                 self.revision,
                 copier,
                 shards=self.scene.recipe.rows.shards,
-                remove=[known.path] if tight and known is not None else [],
+                remove=[self._in_the_way(rank, known)] if tight and known is not None else [],
                 manifest=self.scene.recipe.rows.manifest,
                 memory_max=acts.memory_max,
                 usual=BUILD_AT_STOP_S if tight else BUILD_S,
                 basis="estimate",
                 together="rows-at-stop" if at_stop else "rows",
             )
+
+    def _in_the_way(self, rank: RankPlace, known: RowCopy) -> str:
+        """The copy that goes for the room of the new one: what is there already, else the one of the other revision."""
+        there = [copy for copy in self._copies(rank.rank) if copy.path == self.folders[rank.host] and copy.present]
+        return there[0].path if there else known.path
 
     def _share(self, rank: RankPlace) -> tuple[RowRange, ...]:
         """A rank's part of the tables, as `N*r//tp` cuts them. Raises Refused where the tables are not known."""
@@ -211,9 +227,11 @@ class _Back:
             stop_steps(scene, self.held, aside=False) if tight and not scene.acts.launch.clear else ()
         )
         between = [*stops, *tight, *self._edits()]
-        launched = list(launch_steps(scene, self.held, self.revision, between))
+        launched = list(launch_steps(scene, self.held, self.revision, between, back=True))
         launched = [replace(step, optional=True) if step.id.startswith("save-") else step for step in launched]
-        steps = [*self._dry_run(), *self._row_steps(at_stop=False), *launched]
+        steps = [*self._dry_run(), *self._row_steps(at_stop=False)]
+        for step in launched:
+            steps += quiet_first(step) if step.id == "disarm" else [step]
         return Plan(
             Verb.ROLLBACK,
             scene.snapshot.fleet.name,
@@ -245,6 +263,8 @@ class _Back:
         yield from site_facts(self.scene)
 
     def _warnings(self, held: Sequence[Held]) -> Iterator[str]:
+        if words := unswitched(self.scene):
+            yield words
         if not self.changes:
             yield f"the site file names {fmt.revision(self.revision)} already: this is a relaunch on it"
         for host, seconds in self.way.slow:
@@ -255,4 +275,8 @@ class _Back:
         yield from (row for row in warnings(self.scene, held) if "launcher's own stop" not in row)
 
     def _unread(self) -> tuple[str, ...]:
-        return tuple(f"{item.name}: {item.text}" for item in self.way.items if item.word.value in ("UNKNOWN", "STALE"))
+        rows = (f"{host}: what is in {folder} is not checked" for host, folder in self.folders.items())
+        more = tuple(rows) if self._in_checkpoint() else ()
+        return more + tuple(
+            f"{item.name}: {item.text}" for item in self.way.items if item.word.value in ("UNKNOWN", "STALE")
+        )

@@ -18,8 +18,9 @@ CREDIT_S = 0.25
 """The most that one painted tick counts for: a loop that stumbles makes the strip slower, never quicker."""
 LONGEST = 200
 """Characters of an answer."""
-LETTERS = "acefgjkmnpquvwxyz"
-"""None of the guarded keys, in either case, and none that look like another."""
+LETTERS = "cfgjkmtu"
+"""None of the guarded keys in either case, none that is pressed by habit (`y`, `n`, `q`), and none that does more than
+scroll on the dashboard: pressed twice, the second one must not quit, hold or acknowledge anything."""
 _NAMES = {"escape": "Esc", "enter": "Enter", " ": "space", "ctrl+c": "ctrl+c", "pageup": "PgUp", "pagedown": "PgDn"}
 
 

@@ -75,7 +75,7 @@ def _operation(lane: LaneView, acting: Acting) -> Iterator[Alarm]:
     if operation.state in underway.UNFINISHED:
         text, advice = f"{by}: {operation.words}", f"laneswap attach {operation.id}, or B"
         yield Alarm(f"operation:{lane.name}", Severity.ACT, lane.name, text, advice)
-    elif operation.state is OperationState.UNKNOWN:
+    elif operation.state is OperationState.UNKNOWN and not operation.unread:
         text = f"{by}: {operation.words or 'its state is unknown'}"
         yield Alarm(f"operation:{lane.name}", Severity.LOOK, lane.name, text, "")
     elif operation.state is OperationState.FAILED and _still_told(lane, acting, operation):

@@ -227,20 +227,47 @@ def attach(
     operation: Annotated[str, Parameter(help="Its id; default: the newest on the lane.")] = "",
     fleet: FleetFile = None,
     *,
+    carry_on: Annotated[
+        bool, Parameter(name="--carry-on", negative="", help="Go on with what nobody carries out.")
+    ] = False,
+    yes_lane: YesLane = "",
     wait: Wait = 15.0,
 ) -> int:
     """Follow the operation that is under way on a lane, whoever began it."""
-    return asyncio.run(_attach(feed_for(fleet, lane), lane, operation, wait))
+    typed = yes_lane if carry_on else None
+    return asyncio.run(_attach(feed_for(fleet, lane), lane, operation, wait, typed))
 
 
-async def _attach(feed: Feed, lane: str, operation: str, wait: float) -> int:
+async def _attach(feed: Feed, lane: str, operation: str, wait: float, typed: str | None) -> int:
+    """`typed`: as the lane's name, to carry it on; None only follows."""
+    from console.execution.policy import Refused
+
     async with lane_ready(feed, lane, wait) as ready:
         found = ready.operation()
         if found is None or operation not in ("", found.id):
             known = f"the newest is {found.id}" if found is not None else "none is known on this lane"
             print(line(f"no operation {operation or 'to follow'}: {known}", 300), file=sys.stderr)
             return EXIT_UNKNOWN if found is None and ready.view().acting is None else EXIT_NEEDS_OPERATOR
+        if typed is not None:
+            typed = typed or await _ask(f"type the lane's name to carry {found.id} on: ", "--yes-lane NAME")
+            try:
+                print(line((await ready.hands.carry_on(lane, typed)).words, 400), flush=True)
+            except Refused as refused:
+                return _refuse(str(refused))
+            await _until_runs(ready, found.id)
         return await follow(ready, found.id)
+
+
+async def _until_runs(ready: Ready, op: str) -> None:
+    """What was read of an operation before it is carried on says that it has ended."""
+    from console.readings.acting_types import OperationState
+
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LOST_AFTER_S):
+            while (found := ready.operation()) is None or found.id != op or found.state is not OperationState.RUNNING:
+                if found is not None and found.state is OperationState.DONE:
+                    return
+                await asyncio.sleep(POLL_S)
 
 
 async def follow(ready: Ready, op: str) -> int:

@@ -7,6 +7,7 @@ import json as json_text
 import re
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
@@ -112,9 +113,7 @@ def show(lane: LaneName, fleet: FleetFile = None, *, json: Json = False, wait: W
                 print(line(f"not known: {why or 'the head did not say'}", 300), file=sys.stderr)
                 return EXIT_UNKNOWN
             if json:
-                from console.document import acting_json
-
-                print(json_text.dumps(acting_json(acting), indent=2, allow_nan=False))
+                print(json_text.dumps(asdict(acting), indent=2, allow_nan=False))
             else:
                 print("\n".join(_rows(acting)))
             return EXIT_GOOD

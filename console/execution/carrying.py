@@ -10,13 +10,14 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from console.actions.plan import Plan, Probe, Stage, Step, Verb
 from console.actions.underway import head_now, runs
 from console.execution import detached, sequence_head
 from console.execution.policy import Refused
 from console.execution.scripts import script
-from console.execution.sequence import Operation, compile_operation, ssh_way
+from console.execution.sequence import Operation, compile_operation, ssh_way, taken_over
 from console.execution.sequence_console import InConsole, run_in_console
 from console.execution.sequence_head import OnHead
 from console.execution.sequence_reach import reach_from_head
@@ -52,8 +53,9 @@ def operation_id(verb: Verb) -> str:
 class Carrying:
     """The operations that one console begins."""
 
-    def __init__(self, ground: Ground, own: Me) -> None:
-        self._ground, self._own = ground, own
+    def __init__(self, ground: Ground, own: Me, keep: Path | None = None) -> None:
+        """`keep`: where journals of sequences in this console go; this account's own folder if left out."""
+        self._ground, self._own, self._keep = ground, own, keep
         self._ways: dict[str, tuple[float, asyncio.Task[Mapping[str, list[str]] | str]]] = {}
         self._here: dict[str, InConsole] = {}
 
@@ -151,9 +153,25 @@ class Carrying:
         return await self._here_then(operation, plan, ways)
 
     async def _here_then(self, operation: Operation, plan: Plan, why: str) -> Begun:
-        self._here[plan.lane] = await run_in_console(self._ground.links, operation)
+        self._here[plan.lane] = await run_in_console(self._ground.links, operation, keep=self._keep)
         op = operation["id"]
         return Begun(op, "console", f"{plan.verb.value} began: operation {op}, in this console, keep it open: {why}")
+
+    async def carry_on(self, view: LaneView, op: str, held: Lease) -> Begun:
+        """Go on with an operation that nobody carries out any more. Raises Refused."""
+        link, folder = self._ground.links[view.lane.head], self._folder(view)
+        stored = await sequence_head.stored(link, folder, op)
+        if stored is None:
+            raise Refused(f"{op}: its operation file is not there or cannot be read")
+        own = self._own
+        operation = taken_over(stored, operator=own.operator, console=own.console, epoch=held.epoch)
+        if all(way or host == operation["head"] for host, way in operation["reach"].items()):
+            started = await sequence_head.carry_on(link, operation)
+            if not started.started:
+                raise Refused(_not_started(started))
+            return Begun(op, "head", f"{op} is carried on, detached on {operation['head']}")
+        self._here[view.name] = await run_in_console(self._ground.links, operation, keep=self._keep)
+        return Begun(op, "console", f"{op} is carried on in this console: keep it open")
 
     def _debt(self, op: str, due: float, view: LaneView) -> str:
         since = head_now(self._ground.snapshot(), view)

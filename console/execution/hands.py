@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from console import format as fmt
 from console.actions.plan import Plan, Verb
 from console.actions.plans import plan_of
+from console.actions.telling import command_words
 from console.actions.underway import head_now, runs
 from console.execution import policy, window
 from console.execution.carrying import Begun, Carrying, operation_id
@@ -21,10 +24,11 @@ from console.execution.policy import Confirmation, Decision, Refused
 from console.execution.recording import Recording
 from console.execution.situation import me, situation
 from console.execution.tenure import Ground, Tenure, frozen_plan
-from console.readings.acting_types import Lease
+from console.readings.acting_types import Lease, OperationState
 from console.readings.ledger import Record
+from console.readings.redaction import secrets_of
 from console.sanitize import word
-from console.snapshot import LaneView
+from console.snapshot import LaneView, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +53,20 @@ class Hands:
         *,
         read_only: bool = False,
         ledger: Ledger | None = None,
+        keep: Path | None = None,
         tell: Callable[[str], None] = lambda words: None,
     ) -> None:
-        """Contacts nothing. `tell` is called with what has to be said later, in safe words."""
+        """Contacts nothing. `ledger` and `keep`, the folder of sequences that run in this console, are the
+        account's own if left out. `tell` is called with what has to be said later, in safe words."""
         self.own = me(operator)
         self.read_only = read_only
         self._ground, self._tell = ground, tell
         self.tenure = Tenure(ground, self.own)
         fleet = ground.snapshot().fleet
-        self._ledger = ledger or Ledger(ledger_file(fleet.name), fleet.name, self.own.operator)
+        known = secrets_of(os.environ, (fleet.notify.webhook_env,))
+        self._ledger = ledger or Ledger(ledger_file(fleet.name), fleet.name, self.own.operator, known=known)
         self.recording = Recording(ground, self._ledger, self.tenure, tell)
-        self._carrying = Carrying(ground, self.own)
+        self._carrying = Carrying(ground, self.own, keep)
         self._frozen: dict[str, window.Window] = {}
         self._acting = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -78,6 +85,7 @@ class Hands:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         snapshot = self._ground.snapshot()
         busy = {view.name for view in snapshot.lanes if runs(view) is not None or _windowed(view)}
+        busy |= self._frozen.keys() | self.recording.lanes()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(5.0):
                 await self.recording.flush()
@@ -91,12 +99,15 @@ class Hands:
         await self._read_frozen(lane)
         plan = self._planned(lane, verb, wish)
         self._carrying.prepare(self._view(lane), plan)
+        return plan, self._decided(plan, wish, ledger_ok=await self._writable())
+
+    async def _writable(self) -> bool:
+        """Whether the ledger could be written now: a full disk is found before the operator confirms."""
         try:
-            await asyncio.to_thread(self._ledger.pending, lane)
-            ledger_ok = True
+            await asyncio.to_thread(self._ledger.check)
         except LedgerError:
-            ledger_ok = False
-        return plan, self._decided(plan, wish, ledger_ok=ledger_ok)
+            return False
+        return True
 
     def _view(self, lane: str) -> LaneView:
         return self._ground.snapshot().lane(lane)
@@ -106,7 +117,11 @@ class Hands:
         view = snapshot.lane(lane)
         frozen = frozen_plan(self._frozen.get(lane)) if verb is Verb.ROLLBACK else None
         recipe, places = self._ground.recipes[lane], self._ground.places(lane)
-        return plan_of(verb, snapshot, view, recipe, places, frozen=frozen, drain_s=wish.drain_s)
+        plan = plan_of(verb, snapshot, view, recipe, places, frozen=frozen, drain_s=wish.drain_s)
+        if frozen is not None and plan.refused and not _all_read(snapshot, view):
+            # not proved impossible, only not seen now: the steps as they were frozen still name everything by id
+            return replace(frozen, unknown=(f"readiness: {plan.refused}",))
+        return plan
 
     def _decided(self, plan: Plan, wish: Wish, *, ledger_ok: bool) -> Decision:
         snapshot = self._ground.snapshot()
@@ -148,22 +163,45 @@ class Hands:
 
     async def begin(self, plan: Plan, decision: Decision, confirmation: Confirmation, wish: Wish = NO_WISH) -> Begun:
         """The same, for who goes on with it. Raises Refused: then nothing was begun."""
-        grant = policy.grant(decision, confirmation, plan.id, policy.clock())
         async with self._acting:
             now = self._planned(plan.lane, plan.verb, wish)
             if now.id != plan.id:
                 raise Refused(f"what it rests on has changed: {_changed(plan, now)}")
-            held, came_from = await self._held(plan, decision)
+            fresh = self._decided(now, wish, ledger_ok=await self._writable())
+            _same_situation(decision, fresh)
+            grant = policy.grant(fresh, confirmation, plan.id, policy.clock())
+            # spent before lease and record are asked for: a slow head must not let a leave run out half used
+            policy.spend(grant, plan.id, plan.verb, plan.lane, policy.clock(), fresh.epoch)
+            held, came_from = await self._held(plan, fresh)
             op = operation_id(plan.verb)
             epoch = held.epoch if held is not None else 0
-            ledgered = await self._intent(plan, op, epoch, confirmation, came_from, glass=decision.break_glass)
-            policy.spend(grant, plan.id, plan.verb, plan.lane, policy.clock(), decision.epoch)
-            if decision.ends:
+            ledgered = await self._intent(plan, op, epoch, confirmation, came_from, glass=fresh.break_glass)
+            if fresh.ends:
                 await self._carrying.pre_empt(self._view(plan.lane), epoch)
             begun = await self._carrying.begin(
                 self._view(plan.lane), plan, op, held, ledgered=ledgered, deadline=self._deadline(plan.lane)
             )
             self.recording.look_after(op, plan)
+            return begun
+
+    async def carry_on(self, lane: str, typed: str) -> Begun:
+        """Go on with the newest operation, which nobody carries out any more. Raises Refused."""
+        view = self._view(lane)
+        acting = view.acting.value if view.acting is not None else None
+        found = acting.operation if acting is not None else None
+        if found is None or found.state in (OperationState.RUNNING, OperationState.DONE):
+            raise Refused("there is nothing to carry on" if found is None else f"{found.id} is {found.state.value}")
+        verb = Verb(found.verb)
+        plan = self._planned(lane, verb, NO_WISH)
+        decision = self._decided(replace(plan, refused="", unknown=()), NO_WISH, ledger_ok=await self._writable())
+        confirmation = Confirmation(policy.How.NAME, found.plan_id, policy.clock(), name=typed)
+        async with self._acting:
+            grant = policy.grant(decision, confirmation, found.plan_id, policy.clock())
+            policy.spend(grant, found.plan_id, verb, lane, policy.clock(), decision.epoch)
+            held, came_from = await self.tenure.hold(view, found.verb, over=decision.takes_over)
+            await self._note(lane, f"{found.id} is carried on", held.epoch, found.plan_id, came_from)
+            begun = await self._carrying.carry_on(view, found.id, held)
+            self.recording.look_after(found.id, replace(plan, lane=lane))
             return begun
 
     async def _held(self, plan: Plan, decision: Decision) -> tuple[Lease | None, str]:
@@ -186,7 +224,8 @@ class Hands:
         how = f"confirmed by {confirmation.how.value}"
         reason = f", reason: {word(confirmation.reason, 400)}" if confirmation.reason else ""
         text = f"{plan.title}: {plan.origin} to {plan.target}; {how}{reason}"
-        entry = Entry(plan.lane, text, host=plan.head, op=op, epoch=epoch, plan=plan.id)
+        commands = tuple(f"{step.host}: {command_words(step)}" for step in plan.steps if step.argv)
+        entry = Entry(plan.lane, text, host=plan.head, op=op, epoch=epoch, plan=plan.id, argv=commands)
         try:
             if came_from and came_from != self.own.operator:
                 words = f"{self.own.operator} takes {plan.lane} over from {came_from}"
@@ -315,9 +354,28 @@ class Hands:
         self.recording.sync_soon(lane)
 
 
+def _all_read(snapshot: Snapshot, view: LaneView) -> bool:
+    """Whether containers and site file are known as they are now."""
+    site = view.site is None or view.site.current(snapshot.now) is not None
+    readings = (snapshot.host(host).containers.current(snapshot.now) for host in view.lane.rank_hosts)
+    return site and all(held is not None and not held.problem for held in readings)
+
+
 def _windowed(view: LaneView) -> bool:
     acting = view.acting.value if view.acting is not None else None
     return acting is not None and acting.window is not None
+
+
+def _same_situation(shown: Decision, fresh: Decision) -> None:
+    """Raises Refused where the operator did not see what it takes now."""
+    if shown.denied:
+        raise Refused(shown.denied)
+    if shown.epoch not in (0, fresh.epoch):
+        raise Refused("the lease changed hands since this was shown; look again")
+    for name, words in (("takes_over", "takes the lane over"), ("break_glass", "is break-glass"), ("ends", "ends")):
+        if getattr(fresh, name) and getattr(fresh, name) != getattr(shown, name):
+            more = f" {fresh.ends}" if name == "ends" else ""
+            raise Refused(f"it {words}{more} now, which was not shown; look again")
 
 
 def _changed(before: Plan, now: Plan) -> str:

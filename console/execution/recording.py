@@ -55,6 +55,10 @@ class Recording:
         """Lines by lane that its head has not got."""
         return {lane: count for lane, count in self._unsynced.items() if count}
 
+    def lanes(self) -> set[str]:
+        """Lanes on which an operation of ours has no outcome yet."""
+        return {one.lane for one in self._open.values()}
+
     def look_after(self, op: str, plan: Plan) -> None:
         """Record what becomes of it."""
         held = self._tenure.held(plan.lane)

@@ -48,6 +48,13 @@ GENTLE = ("evidence", "watchdog")
 """Stages that leave the lane as it runs: when they fail there is nothing to rescue."""
 
 
+def down_with_its_host(found: dict[str, str] | None) -> bool:
+    """Whether a unit was ended because its host was restarted, not by an operator and not by itself."""
+    keys = found or {}
+    killed = keys.get("signal", "") in ("TERM", "KILL", "HUP")
+    return keys.get("boot") == "changed" and killed and "operator" not in keys.get("words", "")
+
+
 class Runner:
     """Carries one operation out; `run` returns how it ended, as `OperationState` words it."""
 
@@ -204,10 +211,10 @@ class Runner:
             restarted = state == ABSENT and self.hosts.restarted(a, found)
             if state == DONE:
                 return self._observe(a)
-            if state in (FAILED, STOPPED):
+            if state in (FAILED, STOPPED) and not down_with_its_host(found):
                 a.ended = True
                 return state, (found or {}).get("words") or state
-            if state == LOST or restarted:
+            if state in (LOST, FAILED, STOPPED) or restarted:
                 why = f"{a.host} was restarted" if restarted else (found or {}).get("words") or "it left no result"
                 return self._by_deed(a, why)
             if self._left(a) <= 0:

@@ -223,6 +223,8 @@ def _until_ended(runner: Runner, folder: str) -> str:
     worker = threading.Thread(target=work)
     worker.start()
     while os.read(ours, 1) != b"\0":
+        if not os.path.exists(os.path.join(folder, "stop")) and host_goes_down():
+            os._exit(CANNOT)  # nobody wants it stopped: it can be carried on once the host is up again
         why, steps, epoch = _told(folder)
         runner.stop(why, steps=steps, epoch=epoch)
     worker.join()
@@ -231,6 +233,14 @@ def _until_ended(runner: Runner, folder: str) -> str:
     if isinstance(result[0], BaseException):
         raise result[0]
     return str(result[0])
+
+
+def host_goes_down() -> bool:
+    """Whether the signal came because the head is being shut down or restarted."""
+    if os.path.exists("/run/nologin"):
+        return True
+    asked = Shell({"": []}).run("", ["systemctl", "is-system-running"], "", 2.0)
+    return asked.out.strip() == "stopping"
 
 
 def _told(folder: str) -> tuple[str, bool, int | None]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import socket
 from dataclasses import dataclass
 
 from console import format as fmt
 from console.actions.plan import Plan, Verb
-from console.actions.underway import head_now, runs
+from console.actions.underway import head_now
 from console.execution.policy import Holder, Situation
-from console.readings.acting_types import Acting, Lease
+from console.readings.acting_types import Acting, Lease, OperationState
 from console.readings.lights import LaneState
 from console.readings.link import LinkStatus
 from console.sanitize import line, word
@@ -18,6 +19,10 @@ from console.snapshot import LaneView, Snapshot
 
 NOT_SERVING = (LaneState.DOWN, LaneState.STALLED, LaneState.BOOTING)
 """What counts as down for the countdown and for a way back whose readiness is not known."""
+
+
+_MAY_RUN = (OperationState.RUNNING, OperationState.UNKNOWN)
+"""One that was just begun is not read yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,10 @@ class Me:
 
 def me(operator: str) -> Me:
     """This console's own name; the operator is who the ledger names."""
-    user = os.environ.get("USER") or os.environ.get("LOGNAME") or str(os.getuid())
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # an account without a name
+        user = str(os.getuid())
     return Me(word(operator, 80) or "-", line(f"{word(user, 40)}@{word(socket.gethostname(), 60)} {os.getpid()}", 120))
 
 
@@ -76,7 +84,9 @@ def situation(
     holder, name = holder_of(acting, own, now, held.id if held else "")
     head_ok = snapshot.host(lane.lane.head).link.status is LinkStatus.UP
     window = acting.window if acting is not None else None
-    running = runs(lane) if acting is not None else None
+    running = acting.operation if acting is not None else None
+    if running is not None and running.state not in _MAY_RUN:
+        running = None
     return Situation(
         lane=lane.name,
         window_open=window is not None and holder is Holder.ME,

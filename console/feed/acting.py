@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 from console.feed.host import HostFeed
 from console.feed.same import Same
 from console.feed.surveyed import Parsed, oldest
@@ -25,12 +28,18 @@ from console.readings.look import Answer, Look, LookKind, parse_answer
 from console.readings.processes import Processes, parse_processes, unseen
 from console.readings.quality import Reading
 
+if TYPE_CHECKING:
+    from console.readings.acting_ledger import LedgerSays
+
 AT_REST_S = 2.5
 """Seconds between two looks at a lane's folder; every second of them falls together with the other looks of a host."""
 RUNNING_S = 1.0
 """While an operation runs."""
 ENDED_S = 15.0
 """Plan, and journal of an operation that has ended: they no longer change, but a colleague may carry it on."""
+LEDGER_S = 60.0
+"""The end of the lane's ledger."""
+LEDGER, LEDGER_TAIL = "ledger.jsonl", 64 * 1024
 SMALL = "4096"
 _BASE = {
     "lease": (LEASE, SMALL),
@@ -47,6 +56,8 @@ class ActingFeed:
         self._name, self._folder, self._head = name, folder, head
         self._answers = Parsed(parse_answer)
         self._processes = Parsed(parse_processes)
+        self._says: LedgerSays | None = None
+        self._ledger: str | None = None
         self._found: Same[Acting] = Same()
         self._operation = ""
         self._pace = AT_REST_S, AT_REST_S, AT_REST_S
@@ -56,6 +67,7 @@ class ActingFeed:
     def _ask(self) -> None:
         every, journal, plan = self._pace
         looks = [self._file(what, f"{self._folder}/{file}", most, every) for what, (file, most) in _BASE.items()]
+        looks.append(self._file("ledger", f"{self._folder}/{LEDGER}", str(LEDGER_TAIL), LEDGER_S, "last"))
         if self._operation:
             folder = f"{self._folder}/ops/{self._operation}"
             looks.append(self._file("plan", f"{folder}/{PLAN}", str(WHOLE_FILE), plan))
@@ -94,16 +106,36 @@ class ActingFeed:
             lambda: read_texts(texts, self._name, self._folder),
         )
         found = judged(parsed, self._head.host_wall(now), Pulse(self._alive(), self._head.booted))
+        found = self._written_up(found)
         self._keep_pace(found.operation)
         parts = [self._looked(what) for what in _BASE]
         unread = [part for part in parts if part is not None and part.taken_mono is None]
         return oldest(f"{self._head.name}:{self._folder}", unread or parts, None if unread else found)
 
+    def ledger(self) -> LedgerSays | None:
+        """What the newest lines of the lane's ledger on the head say; None before they were read, or without any."""
+        reading = self._looked("ledger")
+        text = None if reading is None else reading.value
+        if text is not None and text is not self._ledger:
+            self._ledger = text
+            if text.startswith("ok"):
+                from console.readings.acting_ledger import parse_ledger_tail  # a lane that nobody acted on has none
+
+                self._says = parse_ledger_tail(text)
+        return self._says
+
+    def _written_up(self, found: Acting) -> Acting:
+        """What was done without a ledger is in it once somebody has written it up."""
+        operation, says = found.operation, self.ledger()
+        if operation is None or operation.ledgered or says is None or operation.id not in says.written_up:
+            return found
+        return replace(found, operation=replace(operation, ledgered=True))
+
     def _keep_pace(self, operation: Operation | None) -> None:
         """Often while it runs or was not read yet; less where nobody carries it on, seldom once it has ended."""
         if operation is None:
             return
-        unread = not operation.steps and operation.ended is None
+        unread = operation.unread or (not operation.steps and operation.ended is None)
         every = RUNNING_S if operation.state is OperationState.RUNNING or unread else AT_REST_S
         pace = every, ENDED_S if operation.ended is not None else every, every if unread else ENDED_S
         if pace != self._pace:

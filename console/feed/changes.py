@@ -10,6 +10,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from console import format as fmt
+from console.feed.acting_story import acting_changes
+from console.feed.foreign import NOT_US
+from console.readings.acting_types import Acting
 from console.readings.containers import Container, Containers
 from console.readings.download import Download, DownloadState
 from console.readings.exits import ASKED_SIGNALS, DIE_SLACK, SIGNALS, ContainerEvent, explain_exit, last_run
@@ -22,7 +25,6 @@ from console.snapshot import Event, HostView, LaneView, Severity
 
 NOW = 0.0
 """Time of an event of which nobody says when it happened: it is dated when it is noted."""
-NOT_US = "not by this console"
 MOST_IMAGES = 500
 """Image names that are remembered of one host."""
 
@@ -51,6 +53,7 @@ class LaneKnown:
     copying: Mapping[tuple[bool, int], float] = field(default_factory=dict)
     """Unix time at which a copy was first seen being written, by (for the next revision, rank)."""
     upstream: str = ""
+    acting: Acting | None = None
 
 
 # --- hosts -----------------------------------------------------------------------------------------------------------
@@ -224,6 +227,10 @@ def lane_changes(
     if (watchdog := view.watchdog.current(now) if view.watchdog else None) is not None:
         events += _watchdog(view.name, known.watchdog, watchdog, ahead)
         known = replace(known, watchdog=watchdog)
+    acting = view.acting.current(now) if view.acting else None
+    if acting is not None and (acting.operation is None or not acting.operation.unread):
+        events += acting_changes(view.name, known.acting, acting, ahead)
+        known = replace(known, acting=acting)
     if (download := view.download.current(now) if view.download else None) is not None:
         events += _download(known, download)
         known = replace(known, download=download, upstream=download.upstream or known.upstream)

@@ -28,6 +28,8 @@ MOST_PENDING, MOST_ACTS, MOST_OPERATIONS = 200, 20, 8
 KEPT_S = 3600.0
 """Seconds for which a foreign act is kept with its lane."""
 FOREIGN = "foreign: "
+NOT_US = "not by this console"
+"""What is said of a deed until it is known whose it was."""
 _STAGES = {
     "container": ("watchdog", "stop", "rows", "boot", "arm"),
     "watchdog": ("watchdog", "stop", "boot", "arm"),
@@ -105,12 +107,12 @@ class Hands:
             return None
         for lane in lanes:
             self._take(deed, lane)
-        return replace(deed.event, text=FOREIGN + deed.event.text, foreign=True)
+        return replace(deed.event, text=FOREIGN + _bare(deed.event.text), foreign=True)
 
     def _take(self, deed: Deed, lane: LaneView) -> None:
         operation = lane.acting.value.operation if lane.acting is not None and lane.acting.value is not None else None
         during = operation.id if operation is not None and _meanwhile(operation, deed.event.wall) else ""
-        act = ForeignAct(deed.event.wall, deed.host, deed.event.deed, deed.event.text, during)
+        act = ForeignAct(deed.event.wall, deed.host, deed.event.deed, _bare(deed.event.text), during)
         self._acts[lane.name] = (*self.acts(lane.name), act)[-MOST_ACTS:]
 
 
@@ -169,8 +171,12 @@ def _heard(acting: Reading[Acting] | None, at: float) -> bool:
 
 
 def _told_as(text: str, whose: str) -> str:
-    bare = text.removesuffix(", not by this console")
-    return f"{bare} ({whose})"
+    return f"{_bare(text)} ({whose})"
+
+
+def _bare(text: str) -> str:
+    """Without the words that it was not this console: it is known better by now."""
+    return text.removesuffix(NOT_US).rstrip(",; ")
 
 
 def deeds_of(events: Iterable[Event], lanes: Mapping[str, str], now: float) -> Iterator[Deed]:

@@ -85,7 +85,7 @@ class Readiness:
     def _source(self, feed: HostFeed, container: Container, source: str, now: float) -> BindSource:
         raw = feed.looked(self._key(source))
         if raw is None:
-            nobody = Reading[PathSeen](f"{feed.name}:{source}", SLOW_S, error="its name cannot be asked for")
+            nobody: Reading[PathSeen] = Reading(f"{feed.name}:{source}", SLOW_S, error="its name cannot be asked for")
             return BindSource(feed.name, container.id, source, nobody, words=nobody.error)
         seen = (self._parsed.of((feed.name, source), raw) or (None,))[0]
         mark = self._records.mark(container.id, source)
@@ -100,12 +100,15 @@ class Readiness:
 
     # What is remembered
 
-    def remember(self, lane: LaneView, snapshot: Snapshot) -> None:
-        """Keep that the way back is whole, and that it was gone, for consoles to come."""
+    def remember(self, lane: LaneView, snapshot: Snapshot, told: Sequence[Deed] = ()) -> None:
+        """Keep that the way back is whole, and that it was gone, for consoles to come; `told` by the head's ledger."""
         way = way_back(snapshot, lane)
-        acting = None if lane.acting is None else lane.acting.current(snapshot.now)
-        if acting is not None and acting.operation is not None and (deed := deed_of(acting.operation)) is not None:
+        for deed in told if self._records.read else ():
             self._records.add_deed(deed)
+        acting = None if lane.acting is None else lane.acting.current(snapshot.now)
+        done = None if acting is None or acting.operation is None else deed_of(acting.operation)
+        if done is not None:
+            self._records.add_deed(done)
         if way.possible is not True or not self._records.read:
             return
         last = self._records.ready

@@ -12,7 +12,7 @@ from console.alarms.book import AlarmBook, Booked, Change
 from console.feed.changes import NOW, HostKnown, LaneKnown, host_changes, lane_changes
 from console.snapshot import Event, HostView, LaneView, Severity, Snapshot
 
-TOLD_OTHERWISE = ("state:", "link:", "watchdog:", "download:", "image:", "foreign:")
+TOLD_OTHERWISE = ("state:", "link:", "watchdog:", "download:", "image:", "foreign:", "operation:")
 """Alarms whose cause is an event with words of its own."""
 
 

@@ -48,4 +48,5 @@ class Underway:
 
     def remember(self, view: LaneView, picture: Snapshot) -> None:
         """Keep what a later console needs to know of this picture, in which the lane is `view`."""
-        self._readiness.remember(view, picture)
+        says = self._acting.ledger()
+        self._readiness.remember(view, picture, says.deeds if says is not None else ())

@@ -46,7 +46,8 @@ class LaunchActs(Strict):
     """How an engine is started."""
 
     by: Literal["docker", "launcher", "unit"] = "docker"
-    """`docker`: the container that served is started by its id; `launcher`: `argv` on the head; `unit`: `acts.unit`."""
+    """`docker`: the container that served is started by its id, workers before the head; `launcher`: `argv` on the
+    head; `unit`: `acts.unit`."""
     argv: Argv = ()
     """The launcher, which ends by itself when the lane serves, or fails."""
     folder: str = ""
@@ -67,8 +68,6 @@ class LaunchActs(Strict):
     """It removes the former containers itself, after its own checks."""
     arms: bool = False
     """It starts the watchdog again by itself."""
-    order: Literal["workers first", "together", "head first"] = "workers first"
-    """Of the ranks, where each is started by its id."""
     limit_s: float = Field(default=3600.0, gt=0, le=86_400)
     """Seconds that a start may take where the lane has no boots of its own to tell."""
     exits: dict[int, str] = Field(default_factory=dict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from console.fleet.inventory import FleetError
@@ -15,6 +16,7 @@ from console.readings.processes import Process, parse_processes
 from console.readings.units import Unit, Units, parse_units, unit_state
 from console.readings.watchdog import Watchdog, WatchdogSpec, WatchdogState, read_watchdog
 from console.readings.watchdog_log import parse_stamp
+from console.readings.watchdog_unit import overdue_words
 from console.sanitize import line, word
 
 ROLES = ("log", "lock", "ps", "booted", "uptime", "is_active", "code", "unit", "pause", "gaveup", "recipe", "now")
@@ -26,7 +28,7 @@ _NUMBER = re.compile(r"[0-9]{1,11}(?:\.[0-9]{1,9})?")
 def watchdog(arguments: Sequence[Argument]) -> dict[str, Any]:
     """What the console makes of a watchdog's traces. Keys: `state`, `verdict` (a few words), `words`, `protecting`,
     `armed` (how many that would act), `pid`, `may_signal`, `since`, `last_act`, `last_act_at`, `attempt`,
-    `next_check_s`, `instances`, `competing`, `recipe`, `kind`; `samples` where `is_active` is a table.
+    `next_check_s`, `instances`, `competing`, `overdue`, `recipe`, `kind`; `samples` where `is_active` is a table.
 
     A flag that is not given is not there; anything else that is not given was not looked at. All times are taken to be
     of one time zone.
@@ -43,6 +45,7 @@ def watchdog(arguments: Sequence[Argument]) -> dict[str, Any]:
     now = _time(arguments, "now")
     others = competitors({}, port=0, units=asked, foreign=spec.foreign, guards=spec.guards, now=now)
     answer["competing"] = list(others)
+    answer["overdue"] = [_overdue(unit, now) for unit in (asked.items if asked else ()) if unit.due is not None]
     answer["samples"] = [
         {"sample": sample} | _brief(_read(arguments, spec, _as_units(state, spec)))
         for sample, state in samples
@@ -67,6 +70,17 @@ def describe(found: Watchdog) -> dict[str, Any]:
         "attempt": list(found.attempt) if found.attempt else None,
         "next_check_s": found.next_check,
         "instances": found.instances,
+    }
+
+
+def _overdue(unit: Unit, now: float | None) -> dict[str, Any]:
+    """A timer that stands still, and since when it is due."""
+    assert unit.due is not None
+    return {
+        "unit": unit.name,
+        "first_missed": datetime.fromtimestamp(unit.due, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "overdue_s": None if now is None else max(0.0, now - unit.due),
+        "words": "" if now is None else overdue_words(unit, now),
     }
 
 

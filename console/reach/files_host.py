@@ -325,7 +325,7 @@ def path_row(name: str) -> "list[str]":
         except PermissionError:
             pass  # what it is can be told all the same
         for sentinel in [one for one in SENTINELS if one in inside][:1] or ["-"]:
-            mark = "-" if sentinel == "-" else marked(walk.real(real.rstrip("/") + "/" + sentinel), MOST_SENTINEL)
+            mark = "-" if sentinel == "-" else sentinel_mark(walk, real.rstrip("/") + "/" + sentinel)
     elif kind == "f":
         size, sentinel, mark = "%d" % info.st_size, ".", marked(real, 1024)
     room = os.statvfs(ROOT + real)
@@ -333,6 +333,14 @@ def path_row(name: str) -> "list[str]":
         "ok", escaped(real), kind, "%d" % info.st_dev, "%d" % info.st_ino, size, count, sentinel, mark,
         "%.3f" % info.st_mtime, "%d" % rough(room.f_bavail * room.f_frsize),
     ]  # fmt: skip
+
+
+def sentinel_mark(walk: Paths, path: str) -> str:
+    """The mark of a file that may be a link; `?` for one that leads nowhere. Raises OSError for a lost mount."""
+    try:
+        return marked(walk.real(path), MOST_SENTINEL)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return "?"
 
 
 def marked(real: str, most: int) -> str:

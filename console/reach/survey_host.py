@@ -19,7 +19,8 @@ UNITS_LIMIT = 15.0
 """Seconds for systemctl; its own limit for a bus that does not answer is 25."""
 PROPERTIES = (
     "Id,LoadState,ActiveState,SubState,Result,MainPID,ExecMainCode,ExecMainStatus,StateChangeTimestamp,Description,"
-    "ControlGroup,MemoryMax,MemoryCurrent,MemoryPeak,NextElapseUSecRealtime"
+    "ControlGroup,MemoryMax,MemoryCurrent,MemoryPeak,NextElapseUSecRealtime,"
+    "LastTriggerUSec,TimersCalendar"
 )
 V2_FILES = ("cgroup.controllers", "memory.max", "memory.current", "memory.peak", "memory.events")
 V1_FILES = ("memory.limit_in_bytes", "memory.usage_in_bytes", "memory.max_usage_in_bytes", "memory.oom_control")

@@ -117,11 +117,13 @@ def _operation(texts: Texts, name: str, lane: str, troubles: list[str]) -> Opera
         if asked and texts.plan is not None and texts.plan.status is Status.MISSING:
             troubles.append(f"{name}: {words}")
         verb = name.split("-")[1]
-        return Operation(name, verb, lane, "", "", verb, OperationState.UNKNOWN, begun_at(name), None, (), words=words)
+        state = OperationState.UNKNOWN
+        began = begun_at(name)
+        return Operation(name, verb, lane, "", "", verb, state, began, None, (), words=words, unread=not asked)
     whole = texts.journal is None or _size(texts.journal) <= len(texts.journal.body.encode("utf-8", "replace"))
     found = read_operation(name, lane, plan, journal, whole, troubles)
     if texts.journal is None:
-        return replace(found, state=OperationState.UNKNOWN, words=f"{JOURNAL} was not read yet")
+        return replace(found, state=OperationState.UNKNOWN, words=f"{JOURNAL} was not read yet", unread=True)
     return found
 
 

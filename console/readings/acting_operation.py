@@ -266,7 +266,6 @@ def _alive(operation: Operation, clock: float, lease: Lease | None, pulse: Pulse
 def _abandoned(operation: Operation, pulse: Pulse) -> Operation:
     """Nobody carries it on, and it never said how it ended."""
     steps = tuple(_unseen(step) for step in operation.steps)
-    done = [step for step in steps if step.state in _FINE]
     left = _left(steps)
     restarted = _restarted(operation, pulse)
     host = operation.head or "the head"
@@ -274,8 +273,8 @@ def _abandoned(operation: Operation, pulse: Pulse) -> Operation:
     if steps and not left:
         words = f"every step is done; {gone} before it said so"
         return replace(operation, state=OperationState.DONE, steps=steps, ended=operation.spoke, words=words)
-    begun = bool(done) or any(step.state is not StepState.WAITING for step in left)
-    words = f"{half_done_words(steps)} ({gone})" if begun else f"{gone} before its first step: nothing was done"
+    begun = any(step.state is not StepState.WAITING for step in steps if not step.optional)
+    words = f"{half_done_words(steps)} ({gone})" if begun else f"{gone} before anything was done"
     lost = restarted or not begun
     state = OperationState.LOST if lost else OperationState.HALF_DONE
     return replace(operation, state=state, steps=steps, words=f"LOST: {words}" if lost else words)

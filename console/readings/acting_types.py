@@ -143,6 +143,8 @@ class Operation:
     """Those of its rescue steps that were begun: what was done after a failed step."""
     took_over: str = ""
     """`ben from ana` where another operator carries it on; '' otherwise."""
+    unread: bool = False
+    """Only its name is known yet: its plan or journal was not read."""
     spoke: float | None = None
     """Unix seconds by the head's clock of the newest line of its journal."""
 

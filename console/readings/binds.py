@@ -144,8 +144,10 @@ def _held_against(seen: PathSeen, mark: BindMark) -> tuple[BindState, str]:
         return BindState.REPLACED, f"{what} is another one {other}"
     if told and not same_content:
         return BindState.CHANGED, f"its {_content(seen)} has changed"
-    if mark.sentinel not in ("", ".") and not seen.sentinel:
+    if mark.sentinel not in ("", ".") and mark.sentinel != seen.sentinel:
         return BindState.CHANGED, f"its {mark.sentinel} is gone"
+    if mark.sha256 and not seen.sha256 and seen.sentinel not in ("", "."):
+        return BindState.CHANGED, f"its {seen.sentinel} leads nowhere or cannot be read"
     return BindState.SAME, ""
 
 

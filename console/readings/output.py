@@ -80,12 +80,15 @@ def frame_command(argv: Sequence[str], *, stdin: str = "", nonce: str = "") -> F
     nonce = nonce or secrets.token_hex(12)
     begin, end = _markers(nonce)
     feed = f"printf %s {shlex.quote(stdin)} | {shlex.join(argv)}" if stdin else f"{shlex.join(argv)} </dev/null"
+    # one compound command: the shell has read all of it before it runs any, and leaves no line of it on the channel
     script = (
+        "{\n"
         f"printf '\\n%s\\n' {begin}; printf '\\n%s\\n' {begin} >&2\n"
         f"{feed}\n"
         "laneswap_rc=$?\n"
         f"printf '\\n%s %s\\n' {end} \"$laneswap_rc\"; printf '\\n%s %s\\n' {end} \"$laneswap_rc\" >&2\n"
         'exit "$laneswap_rc"\n'
+        "}\n"
     )
     return FramedCommand(SHELL_LINE, script, nonce)
 

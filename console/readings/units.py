@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from console.readings.look import Status, number, parse_answer
+from console.readings.timers import calendar_of, first_missed
 from console.sanitize import line, word
 
 PAGE = 65_536
@@ -42,6 +43,8 @@ class Unit:
     """ExecMainCode: 1 exited, 2 killed, 3 dumped core; 0 while it runs."""
     main_status: int | None = None
     """ExecMainStatus: exit status or signal number, as main_code says."""
+    due: float | None = None
+    """Of a timer that stands still: Unix seconds of the first run that it missed, as far as that can be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +179,16 @@ def _unit(block: Mapping[str, str]) -> Unit:
         next_run=stamp(block.get("NextElapseUSecRealtime", "")),
         main_code=number(block.get("ExecMainCode", "")),
         main_status=number(block.get("ExecMainStatus", "")),
+        due=_due(block),
     )
+
+
+def _due(block: Mapping[str, str]) -> float | None:
+    last = stamp(block.get("LastTriggerUSec", ""))
+    shown = block.get("TimersCalendar") or block.get("OnCalendar", "")
+    if last is None or not shown or block.get("ActiveState") != "inactive":
+        return None
+    return first_missed(calendar_of(shown), last)
 
 
 def stamp(text: str) -> float | None:

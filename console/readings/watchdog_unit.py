@@ -41,7 +41,7 @@ def read(
     if unit is None:
         return made(WatchdogState.UNKNOWN, why="unit not answered for")
     if (state := _not_active(unit)) is not None:
-        return made(state, why=_why(unit), detail=_unit_words(spec, unit, gaveup), since=unit.since)
+        return made(state, why=_why(unit), detail=_unit_words(spec, unit, gaveup, now), since=unit.since)
     return _flagged(made, spec, pause, gaveup) or _active(made, story, log, now)
 
 
@@ -67,7 +67,7 @@ def _why(unit: Unit) -> str:
     return f"unit is {word(unit.active, 30) or 'in no state'}{sub}"
 
 
-def _unit_words(spec: WatchdogSpec, unit: Unit, gaveup: Answer | None) -> str:
+def _unit_words(spec: WatchdogSpec, unit: Unit, gaveup: Answer | None, now: float) -> str:
     if unit.load == "not-found":
         return word(spec.unit, 80)
     parts = [f"{word(unit.name, 80)} is {word(unit.sub or unit.active, 30)}"]
@@ -77,7 +77,16 @@ def _unit_words(spec: WatchdogSpec, unit: Unit, gaveup: Answer | None) -> str:
         parts.append(f"result {word(unit.result, 40)}")
     if there(gaveup):
         parts.append("it gave up before: its flag is still there")
+    if late := overdue_words(unit, now):
+        parts.append(late)
     return ", ".join(parts)
+
+
+def overdue_words(unit: Unit, now: float) -> str:
+    """Of a timer that stands still past its time: `was due 17 min ago, runs at once when it is started`; else ''."""
+    if unit.due is None or unit.due > now:
+        return ""
+    return f"was due {span(now - unit.due)} ago, runs at once when it is started"
 
 
 def _flagged(made: _Maker, spec: WatchdogSpec, pause: Answer | None, gaveup: Answer | None) -> Watchdog | None:

@@ -39,6 +39,10 @@ class Box:
     ordered: int | None = None
     """The exit code that a fault wants instead of the process's own."""
     oom: bool = False
+    hangs: bool = False
+    """It does not end when it is asked to."""
+    asked: bool = False
+    """It was asked to end through Docker: no restart policy brings it back."""
     restarts: int = 0
     process: asyncio.subprocess.Process | None = None
     port: int | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
@@ -20,6 +21,8 @@ from console.rehearsal.machine import Load
 from console.rehearsal.scenario import ContainerModel, EngineModel
 
 ENGINE = Path(__file__).with_name("engine.py")
+BINDS_S = 8.0
+"""Seconds after which an engine wants its port."""
 
 
 class Boxes:
@@ -32,8 +35,13 @@ class Boxes:
         self.fronts: list[FrontProxy] = []
         self.moved: dict[str, str] = {}
         """Image names that mean another image now, and which."""
+        self.taken: set[int] = set()
+        """Ports on which a foreign program listens."""
+        self.unnamed: set[str] = set()
+        """Images that were removed."""
         self.ahead = 0.0
         """Seconds by which the host's clock is ahead."""
+        self._made = 0
         self.events: deque[dict[str, object]] = deque(maxlen=500)
         self.happened = 0
         self.news = asyncio.Condition()
@@ -65,6 +73,10 @@ class Boxes:
             if name in (box.model.name, box.id) or (len(name) >= 12 and box.id.startswith(name)):
                 return box
         return None
+
+    def listens(self, port: int) -> bool:
+        """Whether anybody on this host listens on that port."""
+        return port in self.taken or self.port_of(port) is not None
 
     def port_of(self, port: int) -> int | None:
         """Where what this host serves on `port` really listens; None: refused."""
@@ -112,13 +124,71 @@ class Boxes:
             await self.news.wait_for(lambda: all(box.port is not None or box.process is None for box in up))
 
     async def start(self, box: Box) -> None:
-        """`docker start`: the engine boots anew."""
+        """`docker start`: the engine boots anew. Raises ValueError with Docker's words."""
         if box.state == "running":
             return
+        if box.model.image in self.unnamed:
+            raise ValueError(f"Error response from daemon: No such image: {box.model.image}")
         box.started, box.finished, box.state, box.oom, box.exit_code = time.time(), None, "running", False, 0
-        box.fault = {}
+        box.fault, box.asked = {}, False
         await self._spawn(box, 0.0)
         await self._tell(box, "start")
+        if box.model.port in self.taken:
+            self._keep(box, self._cannot_bind(box))
+
+    async def _cannot_bind(self, box: Box) -> None:
+        """Somebody else has its port: it ends, as engines do before they load anything."""
+        await asyncio.sleep(BINDS_S / self.speed)
+        words = f"OSError: [Errno 98] error while attempting to bind on address ('0.0.0.0', {box.model.port}): "
+        box.lines += 1
+        box.log.append(LogEntry(box.lines, time.time_ns(), 2, f"{words}address already in use\n".encode()))
+        await self.end(box, 1)
+
+    async def stop(self, box: Box, grace: float) -> None:
+        """`docker stop`: asked to end, killed after `grace` scenario seconds; returns when it has ended."""
+        if box.state != "running":
+            return
+        box.asked = True
+        await self._tell(box, "kill", signal="15")
+        takes = grace if box.hangs else min(grace, box.engine.stop_s if box.engine else 0.1)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(takes / self.speed):
+                await self.ended(box)
+        if box.state == "running" and box.hangs:
+            await self._tell(box, "kill", signal="9")
+        await self.end(box, 137 if box.hangs else 0)
+        await self.ended(box)
+        await self._tell(box, "stop")
+
+    async def ended(self, box: Box) -> None:
+        """Returns when its process is gone."""
+        async with self.news:
+            await self.news.wait_for(lambda: box.state != "running")
+
+    async def rename(self, box: Box, name: str) -> None:
+        """`docker rename`. Raises ValueError with Docker's words."""
+        if holder := self.find(name):
+            raise ValueError(f'Conflict. The container name "/{name}" is already in use by container "{holder.id}".')
+        former, box.model = box.model.name, box.model.model_copy(update={"name": name})
+        await self._tell(box, "rename", oldName=f"/{former}")
+
+    async def update(self, box: Box, policy: str) -> None:
+        """`docker update --restart`."""
+        box.model = box.model.model_copy(update={"restart": policy.partition(":")[0]})
+        await self._tell(box, "update")
+
+    async def run(self, model: ContainerModel, rank: int, engine: EngineModel | None) -> Box:
+        """`docker run -d`: a new container, started. Raises ValueError with Docker's words."""
+        if holder := self.find(model.name):
+            raise ValueError(f'Conflict. The container name "/{model.name}" is already in use by container {holder.id}')
+        self._made += 1
+        self.add(model, rank, engine, time.time())
+        box = self.items[-1]
+        box.id = hashlib.sha256(f"{self.host}/{model.name}/{self._made}".encode()).hexdigest()
+        box.state, box.started, box.finished, box.created = "created", None, None, time.time()
+        await self._tell(box, "create")
+        await self.start(box)
+        return box
 
     async def end(self, box: Box, code: int, *, oom: bool = False) -> None:
         """The container's process dies by itself or by a signal, with this exit code."""
@@ -136,9 +206,10 @@ class Boxes:
     async def remove(self, box: Box) -> None:
         """`docker rm -f`: it ends and is gone."""
         if box.state == "running":
+            box.asked = True
+            await self._tell(box, "kill", signal="9")
             await self.end(box, 137)
-            async with self.news:
-                await self.news.wait_for(lambda: box.state != "running")
+            await self.ended(box)
         if box in self.items:
             self.items.remove(box)
             self.removed[box.model.name] = box
@@ -162,15 +233,19 @@ class Boxes:
     async def host_comes_back(self) -> None:
         """Docker is there again and starts what it was told to keep."""
         for box in self.items:
-            if box.model.restart in ("always", "unless-stopped") and box.exit_code == 255:
+            if box.model.restart in ("always", "unless-stopped") and box.exit_code == 255 and not box.asked:
                 await self.start(box)
 
-    async def move_image(self, image: str, moved: bool) -> None:
-        """The name means another image from now on, or again the old one."""
-        if moved:
+    async def befall_image(self, image: str, what: str) -> None:
+        """The name means another image from now on (`move`), is gone (`remove`), or means the old one again (`back`)."""
+        self.moved.pop(image, None)
+        self.unnamed.discard(image)
+        if what == "remove":
+            self.unnamed.add(image)
+            actor = {"ID": image_id(image), "Attributes": {"name": image}}
+            return await self._told({"Type": "image", "Action": "delete", "Actor": actor})
+        if what == "move":
             self.moved[image] = image_id(f"{image} pulled again")
-        else:
-            self.moved.pop(image, None)
         await self._told({"Type": "image", "Action": "pull", "Actor": {"ID": image, "Attributes": {"name": image}}})
 
     async def command(self, box: Box, order: dict[str, object]) -> None:

@@ -96,6 +96,11 @@ def _stage(scenario: Scenario) -> Iterator[str]:
         yield from _watchdog_state(f"watchdogs.{lane}.state", watchdog.kind, watchdog.state)
     for lane in scenario.boots:
         yield from _unknown(f"boots.{lane}", "lane", lane, lanes)
+    for lane in scenario.leases:
+        yield from _unknown(f"leases.{lane}", "lane", lane, lanes)
+    for host, others in scenario.deaf.items():
+        for name in (host, *others):
+            yield from _unknown(f"deaf.{host}", "host", name, scenario.fleet.hosts)
     for key, front in scenario.fronts.items():
         yield from _unknown(f"fronts.{key}.lane", "lane", front.lane, lanes)
 
@@ -146,6 +151,8 @@ def _subject(scenario: Scenario, fault: Fault) -> Iterator[str]:
     elif isinstance(fault, faults.ImageFault):
         images = {item.image for item in scenario.containers.values() if fault.host in item.hosts}
         yield from _unknown("image", "image", fault.image, images)
+    elif isinstance(fault, faults.LaunchFault):
+        yield from _unknown("lane", "lane", fault.lane, scenario.fleet.lanes)
     elif isinstance(fault, faults.GpuFault) and fault.index >= len(scenario.machines[fault.host].gpus):
         yield f"index: no GPU {fault.index} on {fault.host}"
 

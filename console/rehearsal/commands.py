@@ -12,12 +12,13 @@ from console.reach.shell import GRACE, guarded
 from console.readings.docker_errors import PROBE
 from console.readings.gpu import QUERY_FIELDS
 from console.readings.look import LookKind
+from console.rehearsal.acting.asking import ENDING
 
 SCRIPT_LIMIT = 65536
 REFUSAL = "rehearsal host: only the console's own sampler and probes run here"
 BEAT = b"beat\n"
 LINE_LIMIT = 65536
-_COMPLETE = ('exit "$laneswap_rc"\n', 'exec /bin/sh -s "$@" $!\n')
+_COMPLETE = (ENDING.decode(), 'exec /bin/sh -s "$@" $!\n')
 _ORDER = re.compile(rb"look ([0-9]{1,3})")
 _EVERY = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 _NONCE = re.compile(r"LANESWAP-BEGIN-([0-9a-zA-Z]{8,64})")

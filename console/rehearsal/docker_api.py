@@ -111,7 +111,7 @@ class DockerApi:
         await _stream(reader, writer, self._logs(box, request.query), kind)
 
     async def _image(self, writer: Writer, name: str) -> None:
-        if name not in {box.model.image for box in self.boxes.items}:
+        if name not in {box.model.image for box in self.boxes.items} or name in self.boxes.unnamed:
             return await _send(writer, 404, {"message": f"No such image: {name}"})
         found = self.boxes.moved.get(name) or image_id(name)
         await _send(writer, 200, {"Id": found, "RepoTags": [name], "Os": "linux", "Architecture": "arm64"})

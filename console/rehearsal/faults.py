@@ -11,19 +11,29 @@ from console.fleet.tomlfile import Strict
 from console.rehearsal.engine import FAULTS
 from console.rehearsal.stage import Commit, Gib, HostPath, Seconds, Shard, WatchdogWord
 
-UNDOING = {"exit": "start", "start": "exit", "remove": "create", "create": "remove"}
+UNDOING = {
+    "exit": "start",
+    "start": "exit",
+    "stop": "start",
+    "remove": "create",
+    "create": "remove",
+    "hang": "heed",
+    "heed": "hang",
+}
 
 
 class _Timed(Strict):
     at: Seconds = 0.0
     until: Seconds | None = None
+    after: str = Field(default="", max_length=100)
+    """A step's name, `*` allowed: `at` and `until` count from when such a step begins for the first time."""
 
     def undone(self) -> Self:
         """What ends it; times are of no more use there."""
         return self._with(**self._ending())
 
     def _with(self, **fields: object) -> Self:
-        return self.model_copy(update={"at": 0.0, "until": None, **fields})
+        return self.model_copy(update={"at": 0.0, "until": None, "after": "", **fields})
 
     def _ending(self) -> dict[str, object]:
         raise NotImplementedError
@@ -53,12 +63,13 @@ class EngineFault(_Timed):
 
 
 class ContainerFault(_Timed):
-    """A container dies (`exit`), is started again (`start`, boots anew), is removed or comes to be."""
+    """A container dies (`exit`), is stopped through Docker by somebody (`stop`), is started again (`start`, boots
+    anew), is removed or comes to be; from `hang` on it does not heed a request to end, from `heed` on it does."""
 
     kind: Literal["container"]
     host: Name
     name: str
-    action: Literal["exit", "start", "remove", "create"] = "exit"
+    action: Literal["exit", "stop", "start", "remove", "create", "hang", "heed"] = "exit"
     code: int = Field(default=137, ge=0, le=255)
     oom: bool = False
 
@@ -143,12 +154,13 @@ class FileFault(_Timed):
 
 
 class ImageFault(_Timed):
-    """An image's tag comes to mean another image: running containers keep theirs, without a name."""
+    """An image's tag comes to mean another image: running containers keep theirs, without a name. Or it is removed:
+    then nothing can be started from it."""
 
     kind: Literal["image"]
     host: Name
     image: str
-    what: Literal["move", "back"] = "move"
+    what: Literal["move", "remove", "back"] = "move"
 
     def _ending(self) -> dict[str, object]:
         return {"what": "back"}
@@ -224,6 +236,41 @@ class FrontFault(_Timed):
         return {"what": "well"}
 
 
+class PortFault(_Timed):
+    """A foreign program listens on a port of a host, or no longer."""
+
+    kind: Literal["port"]
+    host: Name
+    port: int = Field(gt=0, le=65535)
+    taken: bool = True
+
+    def _ending(self) -> dict[str, object]:
+        return {"taken": False}
+
+
+class FolderFault(_Timed):
+    """A folder of a host is put away, another one with files of the same names stands in its place; or it is back."""
+
+    kind: Literal["folder"]
+    host: Name
+    path: HostPath
+    what: Literal["other", "back"] = "other"
+
+    def _ending(self) -> dict[str, object]:
+        return {"what": "back"}
+
+
+class LaunchFault(_Timed):
+    """A lane's own launcher is run by somebody else: by an operator at the head, or by the watchdog in recovery."""
+
+    kind: Literal["launch"]
+    lane: Name
+    by: Literal["operator", "watchdog"] = "operator"
+
+    def _ending(self) -> dict[str, object]:
+        return {}
+
+
 Fault = Annotated[
     HostFault
     | EngineFault
@@ -240,7 +287,10 @@ Fault = Annotated[
     | DiskFault
     | RebootFault
     | UpstreamFault
-    | FrontFault,
+    | FrontFault
+    | PortFault
+    | FolderFault
+    | LaunchFault,
     Field(discriminator="kind"),
 ]
 FAULT: TypeAdapter[Fault] = TypeAdapter(Fault)

@@ -110,6 +110,24 @@ class HostFiles:
         self.folder(os.path.dirname(host_path(path)))
         os.symlink(target, self.real(path))
 
+    def befall_folder(self, path: str, what: str) -> None:
+        """Another folder stands in its place (`other`), with empty files of the same names, or it is back. Raises
+        ValueError for what is no folder."""
+        real = self.real(path)
+        away = f"{real}.put-away"
+        if what == "other" and os.path.isdir(real) and not os.path.exists(away):
+            os.rename(real, away)
+            os.mkdir(real)
+            for name in os.listdir(away):
+                if os.path.isfile(os.path.join(away, name)):
+                    os.close(os.open(os.path.join(real, name), os.O_WRONLY | os.O_CREAT, 0o644))
+        elif what == "back" and os.path.isdir(away):
+            shutil.rmtree(real)
+            os.rename(away, real)
+        else:
+            raise ValueError(f"path: no folder {path!r} to put away or back")
+        self._folders.clear()
+
     def remove(self, path: str) -> None:
         """A file or a whole folder is gone; nothing if it was not there."""
         path = host_path(path)
@@ -122,6 +140,13 @@ class HostFiles:
         for known in [name for name in self._sizes if name == path or name.startswith(path + "/")]:
             del self._sizes[known]
             self._changed = True
+
+    def names(self, folder: str) -> list[str]:
+        """What lies in a folder, in order; nothing where there is none."""
+        try:
+            return sorted(os.listdir(self.real(folder)))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
 
     def has(self, path: str) -> bool:
         """Whether something is there, a dangling link too."""

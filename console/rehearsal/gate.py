@@ -30,6 +30,11 @@ class Gate:
         """Whether it listens."""
         return self._server is not None
 
+    @property
+    def silent(self) -> bool:
+        """Whether it swallows what comes."""
+        return not self._open.is_set()
+
     async def start(self) -> None:
         """Listen; `port` is known afterwards and stays the same."""
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)

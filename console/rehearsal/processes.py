@@ -100,6 +100,10 @@ class Processes:
         rows = f"rchar: {read}\nwchar: {written}\nsyscr: 1\nsyscw: 1\nread_bytes: 0\nwrite_bytes: {written}\n"
         self._files.text(f"/proc/{pid}/io", rows + "cancelled_write_bytes: 0\n")
 
+    def alive(self) -> list[tuple[int, tuple[str, ...]]]:
+        """Number and command of each."""
+        return list(self._alive.items())
+
     def end(self, pid: int) -> None:
         """A process is gone."""
         if self._alive.pop(pid, None) is not None:

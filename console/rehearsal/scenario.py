@@ -10,7 +10,7 @@ stand first), lists are replaced.
     [engines.LANE]          the engine's truth: rates, pool, speculation, boot time
     [containers.ANY]        one container on each of `hosts`; with `engine` a real process serves behind it
     [checkpoints.ANY], [downloads.ANY], [rows.ANY], [watchdogs.LANE], [boots], [files.ANY], [processes.ANY],
-    [units.ANY], [fronts.ANY]   what lies on disks and runs beside engines: `console/rehearsal/stage.py`
+    [units.ANY], [fronts.ANY], [leases.LANE]   what lies on disks and runs beside engines: `console/rehearsal/stage.py`
     [[faults]]              what goes wrong, `at` seconds, optional `until`: `console/rehearsal/faults.py`
 
 Seconds are scenario seconds: with a clock factor N, `at`, `until`, `over` and boots run N times as fast. Tokens a
@@ -41,6 +41,7 @@ from console.rehearsal.stage import (
     FileModel,
     FrontModel,
     Gib,
+    LeaseModel,
     ProcessModel,
     RowsModel,
     Seconds,
@@ -114,6 +115,8 @@ class EngineModel(Strict):
     boot_s: Seconds = 575.0
     boot: Literal[STORIES] = "usual"  # type: ignore[valid-type]
     """How its boots go."""
+    stop_s: Seconds = 9.0
+    """From the request to end until it has ended."""
     rows: str = ""
     """Folder, in its container, of the Engram rows that its log names; empty: it names none."""
     memory_gib: Gib = 90.0
@@ -181,6 +184,10 @@ class Scenario(Strict):
     processes: dict[str, ProcessModel] = Field(default_factory=dict)
     units: dict[str, UnitModel] = Field(default_factory=dict)
     fronts: dict[str, FrontModel] = Field(default_factory=dict)
+    leases: dict[Name, LeaseModel] = Field(default_factory=dict)
+    """By lane."""
+    deaf: dict[Name, tuple[Name, ...]] = Field(default_factory=dict)
+    """By host: the hosts that it does not get to by its own ssh."""
     faults: tuple[Fault, ...] = ()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import fnmatch
 import json
 import os
 import signal
@@ -23,6 +24,8 @@ from typing import Any
 import asyncssh
 
 from console.reach.private import PrivateFolder
+from console.rehearsal.acting.host import ActingHosts
+from console.rehearsal.acting.playing import Playing
 from console.rehearsal.box import Box
 from console.rehearsal.boxes import Boxes
 from console.rehearsal.checks import check_fault
@@ -32,11 +35,14 @@ from console.rehearsal.faults import (
     ContainerFault,
     EngineFault,
     Fault,
+    FolderFault,
     FrontFault,
     GpuFault,
     HostFault,
     ImageFault,
+    LaunchFault,
     MemoryFault,
+    PortFault,
     RebootFault,
     undone,
 )
@@ -53,6 +59,10 @@ TICK = 1.0
 CLOSE_LIMIT = 5.0
 PR_SET_PDEATHSIG = 1
 ORDER_LIMIT = 1 << 20
+OPERATOR_GRACE_S = 10.0
+"""Docker's own, of whoever stops a container by hand."""
+PORT_PID = 200_000
+"""Numbers of foreign programs begin here, by port."""
 
 
 class RehearsalFleet:
@@ -72,6 +82,13 @@ class RehearsalFleet:
             self.hosts[name] = RehearsalHost(name, place, self.boxes[name], client_key)
         played = {name: played_host(name, machine) for name, machine in self.machines.items()}
         self.world = World(scenario, played)
+        gates = {name: host.gate for name, host in self.hosts.items()}
+        playing = Playing(scenario, speed, self.boxes, played, self.world, gates, self.triggered)
+        self.acting = ActingHosts(playing)
+        for server in self.hosts.values():
+            server.acting = self.acting
+        self._waiting = [fault for fault in scenario.faults if fault.after]
+        """What befalls once a step begins."""
         self.web = HubServer(self.world.checkpoints)
         self.fronts: dict[str, FrontProxy] = {}
         self._background: set[asyncio.Task[None]] = set()
@@ -99,6 +116,7 @@ class RehearsalFleet:
         self.world.install()  # while these processes start; the clock of a boot runs from its own start
         await asyncio.gather(*(boxes.start_all(booting=True) for boxes in self.boxes.values()))
         self.step()
+        self.acting.begin()
         for host in self.hosts.values():
             await host.start()
         await asyncio.gather(*(boxes.settled() for boxes in self.boxes.values()))
@@ -126,11 +144,22 @@ class RehearsalFleet:
 
     async def play(self) -> None:
         """Carry out the scenario's faults, each in its time."""
+        await self._tell([fault for fault in self.scenario.faults if not fault.after], 0.0)
+
+    def triggered(self, host: str, step: str) -> None:
+        """A step begins on a host: what waits for it is told from now on."""
+        due = [fault for fault in self._waiting if fnmatch.fnmatchcase(step, fault.after)]
+        self._waiting = [fault for fault in self._waiting if fault not in due]
+        if due:
+            self._keep(self._tell(due, self.clock))
+
+    async def _tell(self, faults: list[Fault], start: float) -> None:
+        """These faults in their order; their times count from scenario time `start`."""
         story: list[tuple[float, int, Fault]] = []
-        for number, fault in enumerate(self.scenario.faults):
-            story.append((fault.at, number, fault))
+        for number, fault in enumerate(faults):
+            story.append((start + fault.at, number, fault))
             if fault.until is not None:
-                story.append((fault.until, number, undone(fault)))
+                story.append((start + fault.until, number, undone(fault)))
         for at, _, fault in sorted(story, key=lambda item: item[:2]):
             await asyncio.sleep(max(0.0, (at - self.clock) / self.speed))
             try:
@@ -152,7 +181,13 @@ class RehearsalFleet:
         elif isinstance(fault, ContainerFault):
             await self._container(fault)
         elif isinstance(fault, ImageFault):
-            await self.boxes[fault.host].move_image(fault.image, fault.what == "move")
+            await self.boxes[fault.host].befall_image(fault.image, fault.what)
+        elif isinstance(fault, PortFault):
+            self._port(fault)
+        elif isinstance(fault, FolderFault):
+            self.machines[fault.host].files.befall_folder(fault.path, fault.what)
+        elif isinstance(fault, LaunchFault):
+            self.acting.foreign_launch(fault.lane, fault.by)
         elif isinstance(fault, FrontFault):
             await self.fronts[fault.name].set_mode(fault.what)
         elif isinstance(fault, RebootFault):
@@ -174,6 +209,16 @@ class RehearsalFleet:
         self.step()
         return True
 
+    def _port(self, fault: PortFault) -> None:
+        boxes, processes = self.boxes[fault.host], self.world.hosts[fault.host].processes
+        if fault.taken:
+            boxes.taken.add(fault.port)
+            command = ["python3", "-m", "http.server", str(fault.port)]
+            processes.start(PORT_PID + fault.port, command, self.world.hosts[fault.host].wall)
+        else:
+            boxes.taken.discard(fault.port)
+            processes.end(PORT_PID + fault.port)
+
     def _keep(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)
         self._background.add(task)
@@ -182,6 +227,7 @@ class RehearsalFleet:
     async def _reboot(self, fault: RebootFault) -> None:
         gate, boxes = self.hosts[fault.host].gate, self.boxes[fault.host]
         await gate.set_mode("refused")
+        self.acting.host_goes_down(fault.host)
         await boxes.host_goes_down()
         self.world.host_goes_down(fault.host)
         await asyncio.sleep(fault.seconds / self.speed)
@@ -200,6 +246,10 @@ class RehearsalFleet:
             raise ValueError(f"no container {fault.name!r} on {fault.host}")
         if fault.action == "start":
             await boxes.start(box)
+        elif fault.action == "stop":
+            self._keep(boxes.stop(box, OPERATOR_GRACE_S))
+        elif fault.action in ("hang", "heed"):
+            box.hangs = fault.action == "hang"
         elif fault.action == "remove":
             await boxes.remove(box)
         else:
@@ -208,9 +258,9 @@ class RehearsalFleet:
     def head(self, lane: str) -> Box:
         """The container that serves the lane's port on its head. Raises ValueError if there is none."""
         wanted = self.scenario.fleet.lanes[lane]
-        for box in self.boxes[wanted.head].items:
-            if box.model.port == wanted.port and box.engine is not None:
-                return box
+        found = [box for box in self.boxes[wanted.head].items if box.model.port == wanted.port and box.engine is not None]
+        if found:
+            return next((box for box in found if box.state == "running"), found[0])
         raise ValueError(f"lane {lane!r} has no engine in this scenario")
 
     async def truth(self, lane: str) -> object:
@@ -233,6 +283,7 @@ class RehearsalFleet:
         for task in tuple(self._background):
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
+        await self.acting.close()
         await asyncio.gather(self.web.close(), *(front.close() for front in self.fronts.values()))
         await asyncio.gather(*(host.close() for host in self.hosts.values()))
         await asyncio.gather(*(boxes.close() for boxes in self.boxes.values()))

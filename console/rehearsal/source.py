@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from console.feed import Feed
 from console.fleet.places import Places
 from console.fleet.recipe import Recipe
 from console.reach.link import Link
-from console.rehearsal.play import Rehearsal
+from console.rehearsal.play import Rehearsal, RehearsalError
 from console.rehearsal.scenario import Scenario
 from console.snapshot import Severity, Snapshot
+
+if TYPE_CHECKING:
+    from console.execution.hands import Hands
+
+CONSOLE = ".console"
+"""Folder of the console within the rehearsal's own; no host is called that."""
 
 
 class RehearsalSource:
@@ -57,6 +65,25 @@ class RehearsalSource:
     def recipes(self) -> Mapping[str, Recipe]:
         """By lane."""
         return self._feed.recipes
+
+    @property
+    def kept(self) -> Path:
+        """Where this console keeps its record meanwhile: it goes with the rehearsal. Raises RehearsalError."""
+        if self.rehearsal.root is None:
+            raise RehearsalError("the embedded fleet does not run")
+        folder = self.rehearsal.root / CONSOLE
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return folder
+
+    def hands(self, *, read_only: bool = False, tell: Callable[[str], None] = lambda words: None) -> Hands:
+        """What acts on the embedded fleet; ledger and all lie in the rehearsal's own folder, never the user's."""
+        from console.execution.hands import Hands
+        from console.execution.ledger import Ledger
+
+        fleet = self.snapshot().fleet
+        operator = fleet.operator_name()
+        ledger = Ledger(self.kept / "ledger.jsonl", fleet.name, operator)
+        return Hands(self, operator, read_only=read_only, ledger=ledger, keep=self.kept / "sequences", tell=tell)
 
     def places(self, lane: str) -> Places:
         """Where the things of a lane lie, as far as known. Raises KeyError."""

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import asyncssh
 
+from console.reach.shell import GRACE
 from console.readings.output import SHELL_LINE
+from console.rehearsal.acting.asking import BEGINNING, MOST_BYTES, Asked, taken_apart, whole
+from console.rehearsal.acting.host import ActingHosts
 from console.rehearsal.boxes import Boxes
 from console.rehearsal.commands import REFUSAL, SCRIPT_LIMIT, Played, SamplerFeed, hopeless, recognise
 from console.rehearsal.docker_api import DockerApi
@@ -26,6 +29,7 @@ USER = "ops"
 DOCKER_SOCKET = "/var/run/docker.sock"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 NOT_EXECUTABLE = 126
+TERMINATED, TIMED_OUT = 143, 124
 CHUNK = 65536
 
 
@@ -70,6 +74,8 @@ class RehearsalHost:
     def __init__(self, name: str, root: Path, boxes: Boxes, client_key: asyncssh.SSHKey) -> None:
         self.name, self.root, self.boxes = name, root, boxes
         self.client_key = client_key
+        self.acting: ActingHosts | None = None
+        """How it is acted on; None: it is only read."""
         self.docker = DockerApi(boxes)
         self.key = asyncssh.generate_private_key("ssh-ed25519")
         self.gate = Gate(self._serve)
@@ -124,11 +130,35 @@ class RehearsalHost:
 
     async def _process(self, process: Process) -> None:
         command = process.command or ""
-        played = await _recognised(process) if command == SHELL_LINE else None
-        if played is not None:
+        data = await _script(process) if command == SHELL_LINE else b""
+        if (played := recognise(data)) is not None:
             return await self._run(process, played)
+        if self.acting is not None and (asked := taken_apart(data)) is not None:
+            return await self._act(process, self.acting, asked)
         process.stderr.write(f"{REFUSAL}; refused: {command[:200]!r}\n".encode())
         process.exit(NOT_EXECUTABLE)
+
+    async def _act(self, process: Process, acting: ActingHosts, asked: Asked) -> None:
+        """One of our own scripts, played; ended when the console lets go of it, or its time is up."""
+        work = acting.playing.keep(acting.carry_out(self.name, asked.argv, asked.stdin))
+        gone = asyncio.ensure_future(process.stdin.read(1))
+        try:
+            await asyncio.wait({work, gone}, timeout=asked.limit + GRACE, return_when=asyncio.FIRST_COMPLETED)
+            ended = gone.done()
+        finally:
+            gone.cancel()
+            if not work.done():
+                work.cancel()
+            await asyncio.gather(work, gone, return_exceptions=True)
+        if work.cancelled():
+            status, out, err = TERMINATED if ended else TIMED_OUT, "", ""
+        else:
+            done = work.result()
+            status, out, err = done.status or 0, done.out, done.err
+        said, complained = asked.framed(out, err, status)
+        process.stdout.write(said)
+        process.stderr.write(complained)
+        process.exit(status)
 
     async def _run(self, process: Process, played: Played) -> None:
         """Run one of our own scripts as the login shell would, and pass bytes until it ends."""
@@ -159,16 +189,16 @@ class RehearsalHost:
             self._children.discard(child)
 
 
-async def _recognised(process: Process) -> Played | None:
+async def _script(process: Process) -> bytes:
+    """What came on stdin, once it is one of our scripts or cannot become one any more."""
     data = b""
-    while len(data) < SCRIPT_LIMIT:
+    while len(data) < (MOST_BYTES if data.startswith(BEGINNING) else SCRIPT_LIMIT):
         more = await process.stdin.read(CHUNK)
         data += more
-        if (played := recognise(data)) is not None:
-            return played
-        if not more or hopeless(data):
+        framed = data.startswith(BEGINNING)
+        if not more or (whole(data) if framed else recognise(data) is not None or hopeless(data)):
             break
-    return None
+    return data
 
 
 async def _feed(source: asyncssh.SSHReader[bytes], target: asyncio.StreamWriter, played: Played) -> None:

@@ -218,3 +218,19 @@ class FrontModel(Strict):
     lane: Name
     host: Name
     port: int = Field(gt=0, le=65535)
+
+
+class LeaseModel(Strict):
+    """Another operator holds a lane, and keeps it until it is taken over."""
+
+    operator: str
+    console: str = "ben@station 4711"
+    purpose: str = "stop"
+    age_s: Seconds = 240.0
+    """Since it was taken."""
+    renewed_s: Seconds = 4.0
+    """Since it was renewed."""
+    ttl: Seconds = 60.0
+    keeps: bool = True
+    """Whether it is renewed every 10 s; else it runs out."""
+    epoch: int = Field(default=7, ge=1)

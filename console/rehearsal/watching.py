@@ -109,6 +109,47 @@ class LogWatchdog:
         self._state = "dead"
 
     @property
+    def pid(self) -> int:
+        """Its process; 0 while none runs."""
+        return 0 if self._state in ("stopped", "standing-down", "dead", "reused") else self._pid
+
+    @property
+    def watches(self) -> bool:
+        """Whether it would relaunch an engine that fails."""
+        return self._state in ("armed", "busy", "failing")
+
+    @property
+    def newest(self) -> str:
+        """The last line of its log; '' for none."""
+        try:
+            with open(self.host.files.real(self.model.log), encoding="utf-8") as file:
+                return ["", *file.read().splitlines()][-1]
+        except FileNotFoundError:
+            return ""
+
+    def asked_to_end(self, pid: int) -> bool:
+        """TERM for one of its processes; False for a number that is none of them."""
+        if pid and pid == self.pid:
+            self.become("stopped")
+        elif self._state == "two" and pid == self._pid + SECOND_PID:
+            self.host.processes.end(pid)
+            self._state = "armed"
+        else:
+            return False
+        return True
+
+    def unlock(self) -> None:
+        """Its lock is removed."""
+        self.host.files.remove(self.model.lock)
+        if self._state in ("dead", "reused"):
+            self._state = "stopped"
+
+    def begin(self) -> None:
+        """It is started, as the launcher or an operator starts it; it arms itself at its first good check."""
+        if not self.pid:
+            self.become("starting")
+
+    @property
     def _url(self) -> str:
         return f"on http://127.0.0.1:{self.model.port}"
 
@@ -275,6 +316,20 @@ class UnitWatchdog:
     def host_restarted(self) -> None:
         """systemd starts it again."""
         self.become("armed")
+
+    @property
+    def watches(self) -> bool:
+        """Whether it would relaunch an engine that fails."""
+        flags = (self.model.pause_flag, self.model.gaveup_flag)
+        return not any(self.host.files.has(flag) for flag in flags)
+
+    def paused(self, words: str) -> None:
+        """Its pause flag was written by somebody else than itself."""
+        self._say(self.host.wall, f"paused ({words})")
+
+    def unpaused(self) -> None:
+        """Its flags were removed."""
+        self._say(self.host.wall, "healthy again after a pause")
 
 
 PlayedWatchdog = LogWatchdog | UnitWatchdog

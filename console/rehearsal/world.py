@@ -111,6 +111,42 @@ class World:
         """What downloaders hold there."""
         return sum(item.memory for item in self.downloads.values() if item.host.name == host) / GIB
 
+    def full(self, host: str) -> bool:
+        """Whether nothing more can be written on that host's disk."""
+        return self._free.get(host, 1.0) <= 0.0
+
+    def free_gib(self, host: str) -> float:
+        """Room on that host's disk."""
+        machine = self.hosts[host].machine.machine
+        return max(0.0, self._free.get(host, machine.disk_free_gib - self._written(host) / GIB))
+
+    def _written(self, host: str) -> float:
+        written = sum(item.written for item in self.downloads.values() if item.host.name == host)
+        return written + sum(copy.written for (_, there), copy in self.copies.items() if there == host)
+
+    def copy_at(self, host: str, folder: str) -> PlayedCopy | None:
+        """The row copy in that folder."""
+        wanted = host_path(folder)
+        found = (copy for (_, there), copy in self.copies.items() if there == host)
+        return next((copy for copy in found if host_path(copy.model.folder) == wanted), None)
+
+    def build(self, host: str, folder: str, revision: str, gib_s: float) -> PlayedCopy:
+        """A copy of a revision's rows begins to be built there. Raises KeyError where the host never had one."""
+        like = self.copy_at(host, folder) or next(copy for (_, at), copy in self.copies.items() if at == host)
+        for key in [key for key, copy in self.copies.items() if copy is self.copy_at(host, folder)]:
+            self.copies.pop(key).befall("gone")
+        fresh: dict[str, object] = {
+            "folder": folder,
+            "revision": revision,
+            "share": 0.0,
+            "gib_s": gib_s,
+            "starts_at": None,
+        }
+        fresh |= {"manifest": None, "on": {}}
+        copy = PlayedCopy(like.model.model_copy(update=fresh), self.hosts[host], like.rank, like.ranks)
+        self.copies[f"built {folder}", host] = copy
+        return copy
+
     def inject(self, fault: Fault) -> bool:
         """Carry out a fault of this part of the fleet; False for one that is not. Raises ValueError."""
         if isinstance(fault, DownloadFault):
@@ -205,10 +241,7 @@ class World:
         """Free space falls as downloads and copies grow; a mount has the room of the disk behind it."""
         room: dict[str, tuple[int, int]] = {}
         for name, host in self.hosts.items():
-            written = sum(item.written for item in self.downloads.values() if item.host is host)
-            written += sum(copy.written for (_, there), copy in self.copies.items() if there == name)
-            free = self._free.get(name, max(0.0, host.machine.machine.disk_free_gib - written / GIB))
-            room[name] = int(host.machine.machine.disk_gib * GIB), int(free * GIB)
+            room[name] = int(host.machine.machine.disk_gib * GIB), int(self.free_gib(name) * GIB)
             host.files.system("/", *room[name])
         for checkpoint in self.checkpoints.values():
             for name in checkpoint.model.mounted_on:

@@ -186,11 +186,15 @@ def _worst_bind(snapshot: Snapshot, lane: LaneView, sources: Sequence[BindSource
         text = f"{len(sources) - len(unknown)} of {len(sources)} seen; {_where(one, lane)}{one.source}{more}: {why}"
         return Item("bind sources", Word.UNKNOWN, text, age)
     marked = [one.mark.at for one in sources if one.mark is not None]
-    since = f", the same as on {fmt.day(min(marked))}" if marked else ""
+    since = f", the same as {_on(min(marked), snapshot.wall)}" if marked else ""
     odd = next((one for one in sources if one.words), None)
     text = f"{len(sources)} of {len(sources)} there{since}" + (f"; {odd.source}: {odd.words}" if odd else "")
     stale = any(one.now.current(snapshot.now) is None for one in sources)
     return Item("bind sources", Word.STALE if stale else Word.OK, text, age)
+
+
+def _on(wall: float, now: float) -> str:
+    return f"at {fmt.clock(wall)}" if now - wall < 43200 else f"on {fmt.day(wall)}"
 
 
 def _where(item: BindSource, lane: LaneView) -> str:

@@ -133,7 +133,7 @@ def _target(lane: LaneView, up: Sequence[Container]) -> _Target:
     if not others:
         beside = f"; {fmt.revision(coming)} is only being prepared" if coming in there and coming != serving else ""
         return _Target("", f"no other revision is kept{beside}")
-    best = max(others, key=lambda revision: (there[revision].complete is True, there[revision].newest or 0.0))
+    best = max(sorted(others), key=lambda revision: (there[revision].complete is True, there[revision].newest or 0.0))
     return _Target(best, f"{fmt.revision(best)} is the newest other revision that is there")
 
 

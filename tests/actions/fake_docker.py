@@ -40,7 +40,7 @@ class Box:
 
     @property
     def alive(self) -> bool:
-        return bool(self.data.get("pid")) and born(self.data["pid"]) == self.data["born"]
+        return bool(self.data.get("born")) and born(self.data["pid"]) == self.data["born"]
 
     @property
     def status(self) -> str:

@@ -161,10 +161,9 @@ def home(rank: int) -> str:
 
 
 def watchdog(state: WatchdogState = WatchdogState.ARMED, **extra: Any) -> Any:
-    values: dict[str, Any] = {
-        "kind": "log", "host": "n1", "pid": 4711, "may_signal": True, "short": state.value, **extra,
-    }  # fmt: skip
-    return pictures.reading(Watchdog(state, state.value, None, **values), 1.0, 5.0)
+    words = {"short": state.value, "words": state.value}
+    values: dict[str, Any] = {"kind": "log", "host": "n1", "pid": 4711, "may_signal": True, **words, **extra}
+    return pictures.reading(Watchdog(state, protecting=None, **values), 1.0, 5.0)
 
 
 def site_bytes(name: str = "fleet.env.sample", **changes: str) -> bytes:

@@ -74,15 +74,17 @@ def test_when_it_is_ended_its_children_end_and_its_daemons_live_on(world: World)
     )
     argv, stdin = scripted("launch.sh", *words(world, command))
     running = world.spawn(world.words(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    assert running.stdin is not None and running.stdout is not None
+    assert running.stdin is not None
     running.stdin.write(stdin.encode())
     running.stdin.close()
+    running.stdin = None
     files = [world.home / name for name in ("daemon", "child", "deeper")]
     until(lambda: all(path.exists() and path.read_text().strip() for path in files))
     daemon, child, deeper = (int(path.read_text()) for path in files)
     running.send_signal(signal.SIGTERM)
-    assert running.wait(20) == 143
-    assert b"the launcher was ended" in running.stdout.read()
+    said, _ = running.communicate(timeout=20)
+    assert running.returncode == 143
+    assert b"the launcher was ended" in said
     until(lambda: not alive(child) and not alive(deeper))
     assert alive(daemon)
     subprocess.run(["kill", str(daemon)], check=True)

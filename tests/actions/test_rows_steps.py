@@ -217,6 +217,8 @@ def test_what_a_killed_build_left_is_built_over(place: Place) -> None:
     side.mkdir()
     (side / "engram-local.json").write_text("{}")
     (side / SHARDS[1]).write_bytes(b"half")
+    (side / "config.json").write_text("of the copy that was not finished")
     step = place.step()
     assert carry_out(step).returncode == 0
+    assert not (place.dest / "config.json").exists()
     assert answers(step.after) == [0, 0, 0, 0] and place.beside == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import shutil
 import stat
 import subprocess
@@ -228,6 +230,29 @@ def test_a_key_that_would_change_as_well_is_named_and_nothing_is_changed(tmp_pat
     assert path.read_text() == text and beside(path) == []
 
 
+def test_a_file_that_splits_words_in_its_own_way_hides_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.env"
+    text = f"SNAP={OLD}\nIFS=,aeiou\nPATH=/nowhere\nset -eu\ncase $SNAP in {NEW}) ka=1 ;; esac\n"
+    assert edited(path, text) == (1, "the edit would change more than it should: ka: nothing was changed")
+    assert path.read_text() == text and beside(path) == []
+
+
+def test_a_docker_file_in_which_another_line_would_change_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "container.env"
+    path.write_text(f"A=1\nSNAP={OLD}\n")
+    step = site_edit_step("h", str(path), path.read_bytes(), {"SNAP": NEW}, kind=SiteKind.DOCKER)
+    other = f"A=2\nSNAP={NEW}\n".encode()
+    text = base64.b64encode(other).decode()
+    argv = list(step.argv)
+    right = base64.b64encode(f"A=1\nSNAP={NEW}\n".encode()).decode()
+    assert right in step.stdin
+    argv[5] = hashlib.sha256(other).hexdigest()
+    done = carry_out(replace(step, argv=tuple(argv), stdin=step.stdin.replace(right, text)))
+    words = "the edit would change more than it should: line 1: nothing was changed\n"
+    assert (done.returncode, done.stderr) == (1, words)
+    assert path.read_text() == f"A=1\nSNAP={OLD}\n" and beside(path) == []
+
+
 def test_what_shows_only_in_place_puts_the_old_file_back(tmp_path: Path) -> None:
     path = tmp_path / "fleet.env"
     text = f"SNAP={OLD}\ncase ${{BASH_SOURCE[0]}}:$SNAP in */fleet.env:{NEW}) OTHER=1 ;; esac\n"
@@ -240,6 +265,11 @@ def test_a_new_file_that_bash_does_not_get_through_in_place_puts_the_old_one_bac
     text = f"SNAP={OLD}\ncase ${{BASH_SOURCE[0]}}:$SNAP in */fleet.env:{NEW}) exit ;; esac\n"
     assert edited(path, text) == (1, "bash does not get to the end of FILE: the old file was put back")
     assert path.read_text() == text and beside(path) == []
+
+
+def test_a_value_that_is_another_one_each_time_is_no_surprise(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.env"
+    assert edited(path, f"STAMP=$RANDOM$RANDOM\nexport PIDS=(x $BASHPID)\nSNAP={OLD}\n") == (0, "")
 
 
 def test_a_file_that_names_itself_is_no_surprise(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from console.actions.catalog import GUARDED_KEYS, Place, available
 from console.actions.plan import Plan, Verb
 from console.actions.strip import (
     CREDIT_S,
@@ -296,8 +297,10 @@ def test_deadlines(text: str, seconds: float | None) -> None:
 
 
 def test_letters_are_none_of_the_guarded_keys() -> None:
-    assert not set(LETTERS) & set("dsrbhDSRBH")
-    assert len(set(LETTERS)) == len(LETTERS) >= 16
+    assert not set(LETTERS) & {key.lower() for key in GUARDED_KEYS}
+    assert len(set(LETTERS)) == len(LETTERS) >= 8
+    doing = {key: action.id for action in available(Place.DASHBOARD) for key in action.keys}
+    assert {doing[key] for key in LETTERS if key in doing} == {"up", "down"}
 
 
 # --- nothing else reaches GO ------------------------------------------------------------------------------------------
@@ -439,7 +442,7 @@ def play(strip: Strip, watcher: Watcher, steps: Sequence[Play]) -> None:
                     strip.key(name, now - size)
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=2500, deadline=None)
 @given(
     verb=st.sampled_from([*Verb, Verb.ROLLBACK]),
     situation=st.one_of(SITUATIONS, st.sampled_from(CALM)),

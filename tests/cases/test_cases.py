@@ -34,7 +34,7 @@ def test_no_row_twice() -> None:
 
 def test_rows_that_ask_for_behaviour_name_a_test() -> None:
     asked = [row.key for row in expected_rows() if row.unit == "bool" and "must " in row.quantity]
-    assert len(asked) == 19
+    assert len(asked) == 21
     assert [key for key in asked if key in POINTERS and POINTERS[key].how != "test"] == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from console.actions.plan import Plan, Probe, Stage, Step, Verb
 from console.execution import hands as hands_module
 from console.execution.hands import Hands
-from console.execution.policy import Confirmation, Decision, How, Refused, clock
+from console.execution.policy import Confirmation, Decision, How, Need, Refused, clock
 from console.feed import Feed
 from console.fleet.inventory import parse
 from console.fleet.recipe import apply_recipes
@@ -141,10 +142,11 @@ async def test_without_the_lanes_name_nothing_is_sent(scene: Scene, name: str) -
         assert await hands.ledger() == ()
 
 
-async def test_a_decision_made_elsewhere_is_no_leave(scene: Scene) -> None:
+async def test_a_decision_made_elsewhere_asks_for_no_less(scene: Scene) -> None:
     async with scene.hands() as hands:
         made = scene.plan
-        words = await hands.act(made, Decision(Verb.STOP, "lane"), typed(made))
+        letter = Confirmation(How.LETTER, made.id, clock())
+        words = await hands.act(made, Decision(Verb.STOP, "lane", need=Need.LETTER), letter)
         assert "Nothing was sent" in words and scene.lines() == []
 
 
@@ -216,14 +218,12 @@ async def test_a_window_is_handed_over_with_its_way_back(scene: Scene) -> None:
         assert opened is not None and opened.operator == "ben"
 
 
-async def test_without_a_ledger_only_break_glass_goes(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_a_ledger_only_break_glass_goes(scene: Scene) -> None:
     async with scene.hands() as hands:
         made, decision = await hands.plan("lane", Verb.STOP)
         blocked = scene.folder / "own"
-        blocked.mkdir(exist_ok=True)
-        for path in (blocked / "ledger",):
-            if not path.exists():
-                path.write_text("a file where the folder should be")
+        shutil.rmtree(blocked / "ledger")
+        (blocked / "ledger").write_text("a file where the folder should be")
         with pytest.raises(Refused, match="break-glass"):
             await hands.begin(made, decision, typed(made))
         assert scene.lines() == []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -13,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from host_bench import Bent, full, lacking, local, lost, until
+from host_bench import PATIENCE, Bent, full, lacking, local, lost, until
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -454,6 +456,53 @@ async def test_a_head_with_a_full_disk_is_no_loss(place: Place) -> None:
     keeper = keep(place, await place.taken("ana"), link=Bent(place.link, before=full))
     await keeper.renew()
     assert not keeper.lost.is_set() and "cannot be written" in keeper.words
+
+
+KEEPING = """
+import asyncio, sys
+from console.execution.lease import Keeper, show
+from console.fleet.inventory import Rates
+from console.reach.local import LocalLink
+
+async def main(folder):
+    link = LocalLink("here", Rates())
+    await link.start()
+    found = await show(link, folder)
+    keeper = Keeper(link, folder, found.lease, every=0.2)
+    keeper.start()
+    print("keeps", flush=True)
+    # a key that was pressed while the console slept
+    await asyncio.to_thread(sys.stdin.readline)
+    print(await keeper.mine(), keeper.words, flush=True)
+    await keeper.close()
+    await link.close()
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+async def test_a_console_that_was_stopped_wakes_up_fenced_and_names_the_holder(place: Place) -> None:
+    await place.taken("ana")
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", KEEPING, place.folder, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    assert child.stdin is not None and child.stdout is not None
+    try:
+        async with asyncio.timeout(PATIENCE):
+            assert await child.stdout.readline() == b"keeps\n"
+            child.send_signal(signal.SIGSTOP)
+            await place.taken("ben", over=True)
+            child.stdin.write(b"\n")
+            # longer than it may be late: this is what makes it ask
+            await asyncio.sleep(lease.ASLEEP + 1.0)
+            child.send_signal(signal.SIGCONT)
+            said = (await child.stdout.readline()).decode()
+            assert said.startswith("False ben holds the lease on ben@laptop 17 since "), said
+            assert await child.wait() == 0
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from runner_world import (
 
 from console.actions.plan import Plan, Probe, Stage
 from console.execution.runner import Runner
-from console.execution.runner_base import JournalLost
+from console.execution.runner_base import WAIT, Done, JournalLost
 from console.readings.acting_operation import half_done_words
 from console.readings.acting_types import StepState, StepView
 
@@ -336,6 +336,21 @@ def test_a_step_that_a_killed_runner_left_is_looked_up_first(
     run()
     assert run.states["a"] == state and run.ran == ran
     assert [line["seq"] for line in run.journal.lines] == list(range(1, len(run.journal.lines) + 1))
+
+
+@pytest.mark.parametrize(("words", "state"), [("ended by signal TERM", "unknown"), ("stopped by an operator", "stopped")])
+def test_a_unit_that_went_down_with_its_host_was_not_stopped_by_anybody(words: str, state: str) -> None:
+    told = f"state=stopped\nsignal=TERM\nboot=changed\nwords={words}\nup=3000.0\n"
+    run = Run(plan(step("a", "spark-1", "start", "x", limit=60)))
+    answer = run.world.run
+
+    def restarted(host: str, argv: Any, stdin: str, limit: float, question: bool = False) -> Done:
+        done = answer(host, argv, stdin, limit, question)
+        return Done(0, told) if argv[:3] == ["sh", "-c", WAIT] else done
+
+    run.world.run = restarted  # type: ignore[method-assign]
+    run()
+    assert run.states["a"] == state
 
 
 def test_a_command_that_never_says_how_it_ended_is_judged_by_what_is_seen() -> None:

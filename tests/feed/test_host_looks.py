@@ -29,7 +29,7 @@ class Wire:
         self.asked.append(looks)
 
 
-def note(subject: str, text: str, severity: Severity, wall: float | None = None) -> None:
+def note(subject: str, text: str, severity: Severity, wall: float | None = None, deed: str = "") -> None:
     raise AssertionError(f"{subject}: {text}")
 
 

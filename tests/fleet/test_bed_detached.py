@@ -62,9 +62,11 @@ class Steps:
         found = None
         try:
             async with asyncio.timeout(PATIENCE):
-                while not right(found := await self.state(step)):  # noqa: ASYNC110 - on another machine
+                while True:
+                    found = await self.state(step)
+                    if right(found):
+                        return found
                     await asyncio.sleep(0.1)
-                return found
         except TimeoutError:
             raise AssertionError(f"{step}: {found}") from None
 
@@ -103,12 +105,15 @@ def wipe(hosts: tuple[BedHost, ...]) -> None:
     for host in hosts:
         units = "systemctl list-units --all --plain --no-legend 'laneswap-*' | cut -d' ' -f1 | xargs -r systemctl stop"
         host.root("sh", "-c", units, check=False)
+        pids = [row.split()[0] for row in host.root("ps", "-e", "-o", "pid=,args=").splitlines() if "sleep 6" in row]
+        if pids:
+            host.root("kill", "-9", *pids, check=False)
         host.root("sh", "-c", f"umount {STATE} 2>/dev/null; rm -rf {STATE} /tmp/laneswap-test-*", check=False)
 
 
 @contextlib.asynccontextmanager
-async def steps_on(host: BedHost, **changes: str) -> AsyncIterator[Steps]:
-    async with linked(host, **changes) as link:
+async def steps_on(host: BedHost, ssh: str = "") -> AsyncIterator[Steps]:
+    async with linked(host, ssh=ssh or host.name) as link:
         yield Steps(link, host)
 
 
@@ -162,7 +167,7 @@ async def test_a_step_is_the_same_whatever_keeps_it(clean: tuple[BedHost, ...], 
         found = await steps.ended("one")
         assert (found.phase, found.code, found.words) == (Phase.FAILED, 7, "exit status 7")
         said = await steps.log("one")
-        groups = (await asyncio.to_thread(host.ssh, "id -Gn")).strip()
+        groups = await steps.root("id", "-Gn", host.user)
         assert said.startswith(text + "".join(f"<{word}>" for word in awkward) + f"{host.user}\n")
         rows = said.split("<-x>")[1].splitlines()
         assert set(rows[1].split()) == set(groups.split()) and rows[2] == f"/home/{host.user}"
@@ -225,22 +230,22 @@ async def test_a_launchers_daemon_lives_on_only_where_the_step_keeps_it(clean: t
             assert await steps.log(step) == "knobs: unset unset\nlaunched\n"
             pids[step] = await steps.daemon(pidfile)
         assert not await steps.lives(pids["dies"])
-        # well after the unit is gone
-        await unit_is_gone(steps, "lives", mode)
+        # well after the unit has ended; its manager remembers it for as long as the daemon runs
+        await unit_has_ended(steps, "lives", mode)
         await asyncio.sleep(3.0)
         assert await steps.lives(pids["lives"])
         assert (await steps.state("lives")).phase is Phase.DONE
         await steps.root("kill", pids["lives"])
 
 
-async def unit_is_gone(steps: Steps, step: str, mode: Mode) -> None:
-    """The service manager has forgotten the unit."""
+async def unit_has_ended(steps: Steps, step: str, mode: Mode) -> None:
+    """The service manager does not run the unit any more."""
     if mode is Mode.NONE:
         return
     unit = f"laneswap-{steps.op}-{step}.service"
     flag = "--user" if mode is Mode.USER else ""
-    command = f"XDG_RUNTIME_DIR=/run/user/$(id -u) systemctl {flag} show -p LoadState {unit}"
-    await until(lambda: "not-found" in steps.host.ssh(command), f"{unit} is gone")
+    command = f"XDG_RUNTIME_DIR=/run/user/$(id -u) systemctl {flag} show -p ActiveState {unit}"
+    await until(lambda: "ActiveState=inactive" in steps.host.ssh(command), f"{unit} has ended")
 
 
 # -- ends
@@ -298,6 +303,34 @@ async def test_a_copier_is_ended_at_its_memory_cap(clean: tuple[BedHost, ...]) -
         await steps.started("one", "sh", "-c", eats, mode=Mode.SYSTEM, memory="32M")
         found = await steps.ended("one")
         assert found.phase is Phase.FAILED, found
+        for mode in (Mode.USER, Mode.NONE):
+            begun = await steps.started(mode.value, "sleep", "5", mode=mode, memory="32M")
+            enforced = mode is Mode.USER and await has_controller(steps)
+            assert enforced is not (begun.words == "the memory cap is not enforced on this host"), begun
+
+
+async def has_controller(steps: Steps) -> bool:
+    """Whether user managers may cap memory: only where there is one hierarchy of control groups."""
+    return "memory" in await steps.root("cat", "/sys/fs/cgroup/cgroup.controllers", check=False)
+
+
+async def test_no_unit_is_left_as_failed_once_it_was_looked_at(clean: tuple[BedHost, ...]) -> None:
+    async with steps_on(clean[0]) as steps:
+        for name in ("user", "system"):
+            await steps.started(name, "false", mode=MODES[name])
+            found = await steps.ended(name)
+            assert (found.phase, found.code) == (Phase.FAILED, 1)
+            flag = "--user" if name == "user" else ""
+            command = (
+                f"XDG_RUNTIME_DIR=/run/user/$(id -u) systemctl {flag} list-units --failed --all --plain --no-legend"
+            )
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    while found.unit in await asyncio.to_thread(steps.host.ssh, command):
+                        assert await steps.state(name) == found
+            except TimeoutError:
+                raise AssertionError(f"{found.unit} is still failed") from None
+            assert await steps.state(name) == found
 
 
 # -- nothing dies with the console
@@ -487,7 +520,12 @@ async def test_two_accounts_share_a_folder(clean: tuple[BedHost, ...]) -> None:
         assert (await files.append(mine.link, FOLDER, 2, "ops/x/journal.jsonl", "{}\n")).ok
         assert (await files.read(mine.link, FOLDER, "ops/x/plan.json")).text == "ben's"
         other.op = mine.op
-        # it can be seen by every account, and ended by its own
+        # it can be seen by every account, and ended by its own or with sudo
+        refused = await detached.stop(other.link, FOLDER, mine.op, "one", epoch=2)
+        assert refused.phase is Phase.UNKNOWN and "belongs to another account" in refused.words
+        await other.started("theirs", "sleep", "600", epoch=2)
+        assert (await mine.running("theirs")).mode == "none"
+        assert (await detached.stop(mine.link, FOLDER, mine.op, "theirs", epoch=2)).phase is Phase.STOPPED
         assert (await other.running("one")).phase is Phase.RUNNING
         joined = await other.start("one", "true", epoch=2)
         assert isinstance(joined, Started) and joined.joined
@@ -497,6 +535,22 @@ async def test_two_accounts_share_a_folder(clean: tuple[BedHost, ...]) -> None:
         # a file of the step is no file of theirs
         output = await other.link.run(["sh", "-c", f"echo x >{mine.path}/one/result"])
         assert not output.ok
+
+
+async def test_hidden_processes_are_unknown_not_lost(clean: tuple[BedHost, ...]) -> None:
+    host = clean[0]
+    async with steps_on(host) as mine, steps_on(host, ssh=stranger(host)) as other:
+        await mine.started("one", "sleep", "600", mode=Mode.NONE)
+        other.op = mine.op
+        await other.running("one")
+        await mine.root("mount", "-o", "remount,hidepid=2", "/proc")
+        try:
+            found = await other.state("one")
+            assert found.phase is Phase.UNKNOWN and "hidepid" in found.words, found
+            assert (await mine.state("one")).phase is Phase.RUNNING
+        finally:
+            await mine.root("mount", "-o", "remount,hidepid=0", "/proc")
+        await detached.stop(mine.link, FOLDER, mine.op, "one", seconds=1)
 
 
 async def test_root_takes_over_what_an_account_began(clean: tuple[BedHost, ...]) -> None:

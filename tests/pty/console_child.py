@@ -134,6 +134,8 @@ def main() -> int:
     source = ChildSource(picture, options.notes, options.step, options.ticks, options.hang, options.linger)
     source.turn = options.turn
     hands = strips.FakeHands(SITUATIONS[options.situation], options.acts) if options.acts is not None else None
+    if hands is not None:
+        hands.started = lambda: source.note("hands")
     if options.stall:
         signal.signal(signal.SIGUSR1, lambda *_: time.sleep(1.5))
     return console_app.run_console(source, ascii=options.ascii, hands=hands)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 from console.reach import files_host
 from console.readings.listing import Entry, Leads, Listing, parse_listing
 from console.readings.look import Status, parse_answer
+from console.readings.paths import PathSeen, parse_paths
 
 COMMIT = "1bae0e1088993b9b82de08f59de5be5a34e42170"
 
@@ -241,3 +244,67 @@ def test_a_shard_is_never_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(os, "open", lambda path, *more: opened.append(path) or real_open(path, *more))
     listed(str(repo))
     assert opened == [f"{repo}/refs/main", "/proc/self/mountinfo"]
+
+
+# Paths that containers bind
+
+
+def seen_paths(*paths: str) -> tuple[PathSeen, ...]:
+    found = parse_paths(files_host.paths(list(paths)))
+    assert found is not None
+    return found
+
+
+def test_a_folder_is_told_by_what_it_is_and_by_its_config(below: Path) -> None:
+    repo = hub(below)
+    snapshot = repo / "snapshots" / COMMIT
+    (repo / "blobs/cc").write_text('{"model_type": "x"}')
+    (snapshot / "config.json").symlink_to("../../blobs/cc")
+    (below / "model").symlink_to(f"/models--org--m/snapshots/{COMMIT}")
+    (found,) = seen_paths("/model")
+    info = snapshot.stat()
+    assert (found.status, found.kind, found.real) == (Status.OK, "d", f"/models--org--m/snapshots/{COMMIT}")
+    assert (found.device, found.inode, found.entries) == (info.st_dev, info.st_ino, 3)
+    assert (found.sentinel, found.sha256) == ("config.json", hashlib.sha256(b'{"model_type": "x"}').hexdigest())
+    assert found.mtime == pytest.approx(info.st_mtime, abs=0.001)
+    assert found.free is not None and found.free > 0
+    (repo / "blobs/cc").write_text('{"model_type": "y"}')
+    assert seen_paths("/model")[0].sha256 != found.sha256
+    snapshot.rename(repo / "other")
+    assert seen_paths("/model")[0].status is Status.MISSING
+
+
+def test_each_path_has_its_own_row_whatever_becomes_of_the_others(below: Path) -> None:
+    (below / "big").write_bytes(b"x" * 5000)
+    (below / "empty").mkdir()
+    (below / "with\ttab").mkdir()
+    os.mkfifo(below / "pipe")
+    found = seen_paths("/big", "/empty", "/with\ttab", "/gone", "relative", "/pipe")
+    assert [item.status for item in found] == [Status.OK] * 3 + [Status.MISSING, Status.ERROR, Status.OK]
+    assert (found[0].kind, found[0].size, found[0].sentinel) == ("f", 5000, ".")
+    assert found[0].sha256 == hashlib.sha256(b"x" * 1024).hexdigest()
+    assert (found[1].kind, found[1].entries, found[1].sha256) == ("d", 0, "")
+    assert found[2].path == "/with\\ttab"
+    assert found[4].words == "not an absolute path: relative"
+    assert (found[5].kind, found[5].sha256) == ("o", "")
+
+
+def test_a_sentinel_that_cannot_be_read_is_no_trouble(below: Path) -> None:
+    (below / "m").mkdir()
+    (below / "m/config.json").symlink_to("nowhere")
+    (found,) = seen_paths("/m")
+    assert (found.status, found.entries, found.sentinel, found.sha256) == (Status.OK, 1, "config.json", "")
+    os.unlink(below / "m/config.json")
+    (below / "m/config.json").mkdir()
+    (found,) = seen_paths("/m")
+    assert (found.status, found.sentinel, found.sha256) == (Status.OK, "config.json", "")
+
+
+def test_digits_are_the_same_without_openssl(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = hashlib.sha256(b"abc").hexdigest()
+    assert files_host.sha256(b"abc") == expected
+    for module in ("_sha256", "_sha2"):
+        monkeypatch.setitem(sys.modules, module, None)
+    assert files_host.sha256(b"abc") == expected
+    monkeypatch.setitem(sys.modules, "hashlib", None)
+    assert files_host.sha256(b"abc") == "?"

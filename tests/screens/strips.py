@@ -88,6 +88,7 @@ class FakeHands:
         self.planned = 0
         self.plans = dict(PLANS)
         self.records: tuple[Record, ...] = ()
+        self.started: Callable[[], object] = lambda: None
 
     def _effect(self, *what: Any) -> str:
         self.calls.append(what)
@@ -101,7 +102,8 @@ class FakeHands:
         return self
 
     async def start(self) -> None:
-        """Nothing to look after."""
+        """Nothing to look after; tells whoever waits for it."""
+        self.started()
 
     async def close(self) -> None:
         """Nothing to let go."""

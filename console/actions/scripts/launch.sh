@@ -44,13 +44,13 @@ main() {
 
 ended() {
     trap - TERM INT HUP
-    kill -TERM -- "-$child" 2>/dev/null || kill -TERM "$child" 2>/dev/null
+    kill -TERM "-$child" 2>/dev/null || kill -TERM "$child" 2>/dev/null
     tries=0
-    while kill -0 -- "-$child" 2>/dev/null && [ "$tries" -lt 50 ]; do
+    while kill -0 "-$child" 2>/dev/null && [ "$tries" -lt 50 ]; do
         tries=$((tries + 1))
         sleep 0.1
     done
-    kill -KILL -- "-$child" 2>/dev/null
+    kill -KILL "-$child" 2>/dev/null
     keep_log
     say "the launcher was ended"
     exit 143

@@ -4,7 +4,6 @@
 exec 196>&1 >/dev/null 2>&1 </dev/null
 set -a
 . "$1"
-set +aeu
 trap - DEBUG ERR EXIT RETURN
 {
     while IFS= builtin read -r _laneswap; do

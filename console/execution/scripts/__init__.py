@@ -13,7 +13,7 @@ from console.reach.link import Link
 from console.readings.output import Outcome, Output
 from console.sanitize import line
 
-NAMES = ("statedir", "fence", "starter", "lease", "put", "append", "drop", "read")
+NAMES = ("statedir", "fence", "starter", "lease", "put", "append", "drop", "read", "deadman")
 """What there is; `common` is the head of each, `step` the reading part of `starter`."""
 
 

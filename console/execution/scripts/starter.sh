@@ -8,7 +8,7 @@
 # ---- where it can run
 
 groups_of_manager() {
-    pid_of=$(systemctl show -p MainPID "user@$uid.service" 2>/dev/null)
+    pid_of=$(timeout 10 systemctl show -p MainPID "user@$uid.service" </dev/null 2>/dev/null)
     pid_of=${pid_of#MainPID=}
     number "$pid_of" && [ "$pid_of" -gt 1 ] || return 0
     theirs=" $(sed -n 's/^Groups:[[:space:]]*//p' "/proc/$pid_of/status" | tr '\t' ' ') $(id -g) "
@@ -21,7 +21,7 @@ groups_of_manager() {
 }
 
 lingers() {
-    [ -e "/var/lib/systemd/linger/$me" ] || [ "$(loginctl show-user "$me" -p Linger 2>/dev/null)" = Linger=yes ]
+    [ -e "/var/lib/systemd/linger/$me" ] || [ "$(timeout 10 loginctl show-user "$me" -p Linger </dev/null 2>/dev/null)" = Linger=yes ]
 }
 
 # sets why_user, why_system: '' where steps can run there, else why not
@@ -34,14 +34,14 @@ places() {
     if ! lingers; then
         why_user="$me does not linger, so its units end at logout (loginctl enable-linger $me)"
     else
-        case $(timeout 10 systemctl --user is-system-running 2>/dev/null) in
+        case $(timeout 10 systemctl --user is-system-running </dev/null 2>/dev/null) in
         running | degraded | starting)
             groups_of_manager || why_user="the user manager of $me began before $me joined a group; restart user@$uid.service"
             ;;
         *) why_user="the user manager of $me does not answer" ;;
         esac
     fi
-    [ "$uid" = 0 ] || timeout 10 sudo -n systemd-run --version >/dev/null 2>&1 || why_system="$me has no sudo without a password"
+    [ "$uid" = 0 ] || timeout 10 sudo -n systemd-run --version </dev/null >/dev/null 2>&1 || why_system="$me has no sudo without a password"
 }
 
 choose() {
@@ -228,7 +228,8 @@ LANESWAP_SUPERVISE
 
 # what a step is made of; its folder is nobody else's and nothing in it counts before S/begun, so plain writes do
 write_step() {
-    cat >"$S/stdin" && printf '%s\0' "$@" >"$S/cmd" && printf '%s %s %s\n' "$mode" "$uid" "$me" >"$S/mode" &&
+    # what the shell itself writes fails without a reason: a full disk is named by the first `cat`
+    cat >"$S/stdin" && printf '%s\0' "$@" | cat >"$S/cmd" && printf '%s %s %s\n' "$mode" "$uid" "$me" >"$S/mode" &&
         cat /proc/sys/kernel/random/boot_id >"$S/boot" && printf '%s\n' "$epoch" >"$S/epoch" &&
         printf '%-63s\n' ready >"$S/ready.$mode" && printf '%-127s\n' ending >"$S/ending" && : >>"$S/log" || return 1
     case $mode in
@@ -294,6 +295,16 @@ launch_session() {
     setsid -f $reset /bin/sh -c "$entering" </dev/null >/dev/null 2>&1 9>&-
 }
 
+# whether the manager counts the unit's memory; without that a cap is accepted and means nothing
+is_capped() {
+    [ "$mode" != none ] || return 1
+    case $(manager show -p MemoryCurrent "$unit" 2>/dev/null) in
+    *=18446744073709551615) return 1 ;;
+    MemoryCurrent=[0-9]*) return 0 ;;
+    *) return 1 ;;
+    esac
+}
+
 wait_until_begun() {
     tries=0
     while [ "$tries" -lt 50 ]; do
@@ -340,11 +351,12 @@ start() {
     prepare "$@"
     case $mode in
     none) said=$(launch_session 2>&1) ;;
-    *) said=$(launch_unit 2>&1 9>&-) ;;
+    *) said=$(launch_unit </dev/null 2>&1 9>&-) ;;
     esac
     status=$?
     if [ "$mode" = none ] || [ "$status" != 0 ]; then wait_until_begun; else look locked; fi
     unlock
+    [ "$memory" = - ] || [ "$state" != running ] || is_capped || words="the memory cap is not enforced on this host"
     case $state in
     absent | waiting) cannot "$op/$step could not be started: $(complaint "${said:-it did not begin}")" ;;
     esac
@@ -354,7 +366,7 @@ start() {
 # ---- stop
 
 act_on() {
-    kill -s "$1" "$2" 2>/dev/null || { [ "$uid" != 0 ] && sudo -n kill -s "$1" "$2" 2>/dev/null; }
+    kill -s "$1" "$2" 2>/dev/null || { [ "$uid" != 0 ] && sudo -n kill -s "$1" "$2" </dev/null 2>/dev/null; }
 }
 
 # signal $1 to what runs of the step in the session of $2, but for $3; fails if nothing does
@@ -391,6 +403,10 @@ end_step() {
     esac
 }
 
+may_end() {
+    [ "$owner" = "$uid" ] || [ "$uid" = 0 ] || timeout 10 sudo -n true </dev/null >/dev/null 2>&1
+}
+
 until_ended() {
     left=$(($1 * 5))
     while [ "$left" -gt 0 ]; do
@@ -410,6 +426,7 @@ stop() {
     look locked
     case $state in
     absent | running | waiting)
+        [ "$state" = absent ] || may_end || cannot "$op/$step belongs to another account ($owner), and $me has no sudo without a password"
         if [ "$state" = absent ]; then
             real_folder "$D/ops"
             real_folder "$D/ops/$op"

@@ -1,4 +1,4 @@
-# What became of a step, read from its folder and its service manager; the part of starter.sh that changes nothing.
+# What became of a step, read from its folder and its service manager: the part of starter.sh that starts and ends nothing.
 verb=${1:-}
 me=$(id -un) uid=$(id -u)
 [ -n "${XDG_RUNTIME_DIR-}" ] || XDG_RUNTIME_DIR=/run/user/$uid
@@ -51,27 +51,23 @@ read_step() {
     fi
 }
 
-# the service manager that holds the unit, asked; acting on it may take sudo
+# the service manager that holds the unit, asked. Stdin is the script's or the step's: nothing here may read of it
 manager() {
-    case $mode in
-    user)
-        if [ "$owner" = "$uid" ]; then
-            timeout 10 systemctl --user "$@"
-        else
-            [ "$uid" = 0 ] || return 1
-            timeout 10 systemctl --user -M "$owner@.host" "$@"
-        fi
-        ;;
-    *) timeout 10 systemctl "$@" ;;
+    case $mode:$owner in
+    system:*) timeout 10 systemctl "$@" </dev/null ;;
+    user:"$uid") timeout 10 systemctl --user "$@" </dev/null ;;
+    *) [ "$uid" = 0 ] && timeout 10 systemctl --user -M "$owner@.host" "$@" </dev/null ;;
     esac
 }
 
+# acting on it may take sudo
 acting_manager() {
-    if [ "$mode" = system ] && [ "$uid" != 0 ]; then
-        timeout 10 sudo -n systemctl "$@"
-    else
-        manager "$@"
-    fi
+    case $uid:$mode:$owner in
+    0:*) manager "$@" ;;
+    *:system:*) timeout 10 sudo -n systemctl "$@" </dev/null ;;
+    *:user:"$uid") manager "$@" ;;
+    *) timeout 10 sudo -n systemctl --user -M "$owner@.host" "$@" </dev/null ;;
+    esac
 }
 
 # load, active, result, code and status of the unit; fails if its manager cannot be asked
@@ -170,13 +166,33 @@ gone() {
     fi
 }
 
+# a unit that failed stays with its manager, and the machine counts as degraded, until somebody has looked at it
+tidy() {
+    case $mode:$f1 in
+    *:success | none:* | :*) return 0 ;;
+    esac
+    [ ! -e "$S/tidied" ] && [ -O "$S" ] && ask_unit || return 0
+    case $active in
+    failed) acting_manager reset-failed "$unit" >/dev/null 2>&1 || return 0 ;;
+    inactive) ;;
+    # its result is written a moment before it has failed
+    *) return 0 ;;
+    esac
+    : >"$S/tidied"
+}
+
 # whether anything of a step without result runs: sets state to running, or fails
 is_running() {
     state=running words=
     [ "$boot" != changed ] || return 1
     ! alive "$pid" "$start" || return 0
     case $mode in
-    none) alive "$supervisor" "$supervisor_start" ;;
+    none)
+        ! alive "$supervisor" "$supervisor_start" || return 0
+        [ "$owner" = "$uid" ] || [ "$uid" = 0 ] || [ -e /proc/1/stat ] ||
+            cannot "/proc hides processes of other accounts from $me (hidepid): whether $op/$step runs is unknown"
+        return 1
+        ;;
     user | system)
         if ask_unit; then
             loaded=$load
@@ -186,7 +202,7 @@ is_running() {
             return 1
         fi
         # no unit outlives its manager
-        [ "$mode" != user ] || timeout 10 systemctl is-active --quiet "user@$owner.service" 2>/dev/null || return 1
+        [ "$mode" != user ] || timeout 10 systemctl is-active --quiet "user@$owner.service" </dev/null 2>/dev/null || return 1
         cannot "$me cannot ask the service manager of account $owner whether $unit runs: it is unknown"
         ;;
     *) return 1 ;;
@@ -203,7 +219,10 @@ look() {
     fi
     read_step
     [ ! -f "$S/log" ] || size=$(wc -c <"$S/log" | tr -d ' ')
-    ! read_result || return 0
+    if read_result; then
+        tidy
+        return 0
+    fi
     ! is_running || return 0
     # between the two questions it may have ended
     ! read_result || return 0

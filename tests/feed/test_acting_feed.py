@@ -1,0 +1,213 @@
+"""What the head is asked for to know what is under way, how often, and what comes of its answers."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "readings"))
+
+from acting_files import OP, begin, done, lease, line, plan, window
+
+from console.feed.acting import AT_REST_S, ENDED_S, LEDGER_S, RUNNING_S, ActingFeed
+from console.feed.host import HostFeed
+from console.fleet.inventory import Host, Rates
+from console.reach.link import Frame, Link
+from console.readings.acting_ledger import LedgerSays
+from console.readings.acting_operation import begun_at
+from console.readings.acting_types import OperationState
+from console.readings.ledger import ZERO, Kind, Record, encode
+from console.readings.link import LinkState, LinkStatus
+from console.readings.look import Look, LookKind
+from console.readings.quality import Quality
+from console.snapshot import Severity
+
+FOLDER = "/var/tmp/laneswap/spark4.dsv41"
+OTHER = OP.replace("3f9ac1", "aaaaaa")
+
+
+@dataclass
+class Wire:
+    """A link that is up, and what it was told to look at."""
+
+    state: LinkState = field(default_factory=lambda: LinkState(LinkStatus.UP, time.monotonic()))
+    asked: list[Sequence[Look]] = field(default_factory=list)
+
+    def look(self, looks: Sequence[Look]) -> None:
+        self.asked.append(looks)
+
+
+def note(subject: str, text: str, severity: Severity, wall: float | None = None, deed: str = "") -> None:
+    raise AssertionError(f"{subject}: {text}")
+
+
+class Head:
+    """A head whose answers are given by hand."""
+
+    def __init__(self) -> None:
+        self.wire = Wire()
+        self.feed = HostFeed("spark-0", Host(ssh="spark-0", docker=""), Rates(), cast(Link, self.wire), note)
+        self.acting = ActingFeed("dsv41", FOLDER, self.feed)
+
+    def asked(self) -> dict[str, Look]:
+        return {look.key.removeprefix("dsv41:acting."): look for look in self.wire.asked[-1]}
+
+    def answer(self, **files: str | None) -> None:
+        """The host's answers by what was asked; None: not there."""
+        now = time.monotonic()
+        texts = {
+            f"dsv41:acting.{what}": "missing" if text is None else f"ok size={len(text)} mtime=1.0 inode=1\n{text}"
+            for what, text in files.items()
+        }
+        self.feed._take_look(Frame("look", 1, now, time.time(), now, texts))
+
+    def runner(self, rows: str, status: str = "ok clock=100 boot=5") -> None:
+        now = time.monotonic()
+        (key,) = [look.key for look in self.wire.asked[-1] if look.kind is LookKind.PROCESSES]
+        self.feed._take_look(Frame("look", 1, now, time.time(), now, {key: f"{status}\n{rows}"}))
+
+
+def rest() -> Head:
+    head = Head()
+    head.answer(lease=None, window=None, debts=None, current=None)
+    return head
+
+
+def test_a_lane_at_rest_costs_a_few_small_looks() -> None:
+    head = rest()
+    asked = head.asked()
+    assert {what: look.arguments[0] for what, look in asked.items()} == {
+        "lease": f"{FOLDER}/lease",
+        "window": f"{FOLDER}/window.json",
+        "debts": f"{FOLDER}/debts.json",
+        "current": f"{FOLDER}/current",
+        "ledger": f"{FOLDER}/ledger.jsonl",
+    }
+    paces = {what: (look.kind, look.every) for what, look in asked.items()}
+    assert paces.pop("ledger") == (LookKind.FILE, LEDGER_S)
+    assert set(paces.values()) == {(LookKind.FILE, AT_REST_S)}
+    now = time.monotonic()
+    found = head.acting.view(now)
+    assert found.quality(now) is Quality.LIVE
+    assert found.value is not None and found.value.folder == FOLDER
+    assert (found.value.lease, found.value.window, found.value.debts, found.value.operation) == (None, None, (), None)
+    assert len(head.wire.asked) == 1
+
+
+def test_nothing_is_said_before_all_of_it_was_read() -> None:
+    head = Head()
+    head.answer(lease=lease(), window=None, debts=None)
+    now = time.monotonic()
+    found = head.acting.view(now)
+    assert (found.value, found.quality(now)) == (None, Quality.ABSENT)
+
+
+def test_an_operation_is_followed_from_its_name_on() -> None:
+    head = rest()
+    head.acting.view(time.monotonic())
+    head.answer(current=OP + "\n", window=window())
+    found = head.acting.view(time.monotonic()).value
+    assert found is not None and found.operation is not None and found.operation.unread
+    asked = head.asked()
+    assert asked["plan"].arguments == (f"{FOLDER}/ops/{OP}/plan.json", "first", "190000")
+    assert asked["journal"].arguments == (f"{FOLDER}/ops/{OP}/journal.jsonl", "last", "65536")
+    assert asked["journal"].every == asked["current"].every == RUNNING_S
+    assert asked[f"runner.{OP}"].arguments == (f"run {FOLDER}/ops/{OP}",)
+    head.answer(plan=plan(), journal=begin() + done("disarm"))
+    head.runner(f"41\t1\tS\t5.00\t0\t-\t-\tpython3 -I runner.py run {FOLDER}/ops/{OP}")
+    found = head.acting.view(time.monotonic()).value
+    assert found is not None and found.operation is not None
+    assert (found.operation.state, found.operation.unread) == (OperationState.RUNNING, False)
+    assert found.window is not None and found.window.operator == "ana"
+    assert head.asked()["plan"].every == ENDED_S, "a plan that was read does not change"
+
+
+def with_operation(journal: str) -> Head:
+    head = rest()
+    head.answer(current=OP + "\n")
+    head.acting.view(time.monotonic())
+    head.answer(plan=plan(), journal=journal)
+    return head
+
+
+def state(head: Head) -> OperationState:
+    found = head.acting.view(time.monotonic()).value
+    assert found is not None and found.operation is not None
+    return found.operation.state
+
+
+def test_a_runner_that_is_gone_is_noticed_and_looked_for_less_often() -> None:
+    head = with_operation(begin() + done("disarm"))
+    head.runner("")
+    assert state(head) is OperationState.HALF_DONE
+    asked = head.asked()
+    assert (asked["journal"].every, asked[f"runner.{OP}"].every) == (AT_REST_S, 2 * AT_REST_S)
+
+
+def test_others_processes_may_be_hidden() -> None:
+    head = with_operation(begin() + done("disarm"))
+    head.runner("", "ok clock=100 boot=5 hidden=1")
+    assert state(head) is OperationState.UNKNOWN
+    head.runner(f"41\t1\tZ\t5.00\t0\t-\t-\tpython3 run {FOLDER}/ops/{OP}")
+    assert state(head) is OperationState.HALF_DONE, "a zombie carries nothing on"
+
+
+def test_what_has_ended_is_left_in_peace_until_there_is_another() -> None:
+    head = with_operation(begin() + done("disarm") + line(9, "end", state="done", words=""))
+    assert state(head) is OperationState.DONE
+    asked = head.asked()
+    assert (asked["journal"].every, asked["current"].every) == (ENDED_S, AT_REST_S)
+    assert not any(look.kind is LookKind.PROCESSES for look in asked.values())
+    head.answer(current=OTHER + "\n")
+    found = head.acting.view(time.monotonic()).value
+    assert found is not None and found.operation is not None
+    assert (found.operation.id, found.operation.steps, found.operation.unread) == (OTHER, (), True)
+    assert f"runner.{OTHER}" in head.asked()
+
+
+def test_a_head_that_is_away_still_says_what_was_owed() -> None:
+    head = rest()
+    head.answer(debts='[{"what": "watchdog", "since": 5.0, "deadline": 9.0, "operator": "ana"}]')
+    head.wire.state = LinkState(LinkStatus.DOWN, time.monotonic(), error="no route")
+    now = time.monotonic()
+    found = head.acting.view(now)
+    assert found.quality(now) is Quality.UNREACHABLE
+    assert found.current(now) is None
+    assert found.value is not None and found.value.debts[0].what == "watchdog"
+    assert abs(found.value.clock - time.time()) < 5, "its deadline still comes nearer"
+
+
+def record(op: str, kind: Kind, result: str, at: float, host: str = "") -> str:
+    entry = Record(
+        "c" * 16, int(at), at, 1.0, "", 7, "ben", "spark4", "dsv41", host, op, kind, (), "p", result, "", ZERO
+    )
+    return encode(entry)[1].decode()
+
+
+def test_the_ledger_tells_what_other_consoles_did() -> None:
+    head = with_operation(begin() + done("disarm") + line(9, "end", state="done", words=""))
+    head.answer(plan=plan(ledgered=False))
+    found = head.acting.view(time.monotonic()).value
+    assert found is not None and found.operation is not None and not found.operation.ledgered
+    assert head.acting.ledger() is None
+    at = begun_at(OP) + 478
+    head.answer(
+        ledger="torn line\n"
+        + record(OP, Kind.OUTCOME, "done", at)
+        + record(OP, Kind.OUTCOME, "done", at + 1, host="n1")
+        + record(OTHER, Kind.OUTCOME, "failed", at + 2)
+        + record(OTHER.replace("rollback", "stop"), Kind.OUTCOME, "done", at + 3)
+        + record(OP, Kind.BREAK_GLASS, "", at + 4)
+        + "{"
+    )
+    says = head.acting.ledger()
+    assert says is not None
+    assert [(deed.operation, deed.took, deed.operator) for deed in says.deeds] == [(OP, 478.0, "ben")]
+    found = head.acting.view(time.monotonic()).value
+    assert found is not None and found.operation is not None and found.operation.ledgered, "it was written up"
+    head.answer(ledger="no ledger at all")
+    assert head.acting.ledger() == LedgerSays()
