@@ -7,8 +7,8 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -26,8 +26,8 @@ from console.sanitize import line
 
 if TYPE_CHECKING:
     from console.execution.hands import Hands
-    from console.execution.tenure import Ground
-    from console.snapshot import Source
+    from console.rehearsal.source import RehearsalSource
+    from console.snapshot import Snapshot, Source
 
 app = App(
     name="laneswap",
@@ -120,7 +120,13 @@ def _seconds(option: str, value: float) -> float:
 def watch(fleet: FleetFile = None, *, read_only: ReadOnly = False, ascii: Ascii = False, theme: Theme = "dark") -> int:
     """The console: the lanes of a fleet, live."""
     source = live_source(fleet, _names())
-    return _screen(source, source, read_only=read_only, ascii=ascii, theme=theme)
+
+    def hands(tell: Callable[[str], None]) -> Hands:
+        from console.execution.hands import Hands
+
+        return Hands(source, source.snapshot().fleet.operator_name(), read_only=read_only, tell=tell)
+
+    return _screen(source, hands, read_only=read_only, ascii=ascii, theme=theme)
 
 
 @app.command
@@ -129,7 +135,14 @@ def rehearse(
     *,
     speed: Annotated[float, Parameter(help="Clock factor: scenario time runs this many times as fast.")] = 1.0,
     headless: Annotated[bool, Parameter(negative="", help="No screen: a reading a second on stdout.")] = False,
-    seconds: Annotated[float, Parameter(help="How long to run without a screen.")] = 20.0,
+    seconds: Annotated[float | None, Parameter(help="How long to run without a screen (20; with --do 3600).")] = None,
+    verb: Annotated[
+        str, Parameter(name="--do", help="disarm, arm, stop, relaunch or rollback: done by itself, without a screen.")
+    ] = "",
+    lane: Annotated[str, Parameter(help="The lane that --do acts on; default: the scenario's first.")] = "",
+    take_over: Annotated[
+        bool, Parameter(name="--take-over", negative="", help="--do takes the lane from its holder.")
+    ] = False,
     json: Json = False,
     show_list: Annotated[bool, Parameter(name="--list", negative="", help="List the scenarios.")] = False,
     ascii: Ascii = False,
@@ -146,13 +159,33 @@ def rehearse(
     if not 0.1 <= speed <= 1000:
         raise UsageError("--speed: from 0.1 to 1000")
     source = RehearsalSource(load_scenario(scenario), speed)
-    _seconds("--seconds", seconds)
+    limit = _seconds("--seconds", seconds if seconds is not None else 3600.0 if verb else 20.0)
     if not headless:
-        return _screen(source, None, read_only=False, ascii=ascii, theme=theme)
+        if verb:
+            raise UsageError("--do goes with --headless; on screen the keys act")
+        return _screen(source, lambda tell: source.hands(tell=tell), read_only=False, ascii=ascii, theme=theme)
     from console.headless import print_json, print_text, stream
 
-    asyncio.run(stream(source, seconds, print_json if json else print_text))
+    emit = print_json if json else print_text
+    if verb:
+        return asyncio.run(_do_in(source, verb, lane, limit, emit, take_over=take_over))
+    asyncio.run(stream(source, limit, emit))
     return EXIT_GOOD
+
+
+def _do_in(
+    source: RehearsalSource, verb: str, lane: str, limit: float, emit: Callable[[Snapshot], None], *, take_over: bool
+) -> Coroutine[Any, Any, int]:
+    """The one action of a rehearsal without a screen. Raises UsageError."""
+    from console.actions.plan import Verb
+    from console.commands.rehearsing import act
+
+    lanes = source.snapshot().fleet.lanes
+    if verb not in tuple(Verb):
+        raise UsageError(f"--do {line(verb, 40)}: one of {', '.join(Verb)}")
+    if lane and lane not in lanes:
+        raise UsageError(f"--lane {line(lane, 40)}: one of {', '.join(lanes)}")
+    return act(source, verb, lane or next(iter(lanes)), limit, emit, take_over=take_over)
 
 
 @app.command
@@ -241,8 +274,10 @@ def _names() -> list[str]:
     return [name for name in app if not name.startswith("-")]
 
 
-def _screen(source: Source, ground: Ground | None, *, read_only: bool, ascii: bool, theme: str) -> int:
-    """`ground` is what can be acted on; None for a console that only reads."""
+def _screen(
+    source: Source, hands: Callable[[Callable[[str], None]], Hands], *, read_only: bool, ascii: bool, theme: str
+) -> int:
+    """`hands` makes what acts, once the source has begun."""
     from console.actions.themes import find_theme, themes_folder
 
     find_theme(theme, themes_folder())  # a theme that cannot be used is refused before the terminal is taken
@@ -253,11 +288,4 @@ def _screen(source: Source, ground: Ground | None, *, read_only: bool, ascii: bo
     except ImportError as error:
         raise UsageError(f"the screen needs Textual ({error}); the headless commands work without it") from error
 
-    def hands(tell: Callable[[str], None]) -> Hands:
-        from console.execution.hands import Hands
-
-        assert ground is not None
-        return Hands(ground, ground.snapshot().fleet.operator_name(), read_only=read_only, tell=tell)
-
-    made = hands if ground is not None else None
-    return run_console(source, read_only=read_only, ascii=ascii, theme=theme, hands=made)
+    return run_console(source, read_only=read_only, ascii=ascii, theme=theme, hands=hands)

@@ -122,6 +122,9 @@ def lane_settled(snapshot: Snapshot, lane: LaneView) -> bool:
     """True once all that an action on this lane rests on has been read, or is known not to be readable."""
     if not _lane_settled(snapshot, lane):
         return False
+    acting = lane.acting.value if lane.acting is not None else None
+    if acting is not None and acting.operation is not None and acting.operation.unread:
+        return False  # whether it still runs decides what may be done
     wanted = (lane.acting, lane.site, lane.watchdog, *(reading for _, reading in lane.repos))
     known = [item for item in wanted if item is not None]
     down = snapshot.host(lane.lane.head).link.status is not LinkStatus.UP

@@ -15,9 +15,10 @@ from console.actions.prices import verb_of
 from console.actions.underway import acting_of
 from console.snapshot import LaneView, Snapshot
 from screens.dryrun import DryRunScreen
+from screens.errands import Errand, guarded_errand
 from screens.lanes import lane_or_worst
 from screens.ledger import LedgerScreen
-from screens.strip import Errand, StripDesk, guarded_errand
+from screens.strip import StripDesk
 from screens.window import hand_over_errand, window_errand
 from widgets.glance import StripGlance
 
@@ -38,6 +39,7 @@ class ActingKeys(_Base):
     desk: StripDesk
     hands: Hands | None
     _make_hands: MakeHands | None
+    _chosen: bool
     timeline: Any
     view: Any
     say: Callable[[str], None]
@@ -97,7 +99,9 @@ class ActingKeys(_Base):
         hands, target = self._ready_hands(ident), self._target()
         if hands is not None and target is not None:
             snapshot, lane = target
-            self.view = _on(self.view, lane.name)
+            # From here on the operator has chosen the lane: it is not moved to a worse one under a strip.
+            self._chosen = True
+            self.view = replace(self.view, lane=lane.name)
             self.desk.begin(make(action.keys[0], lane, snapshot, hands))
 
     def _guarded(self, ident: str) -> None:
@@ -167,11 +171,6 @@ class ActingKeys(_Base):
 
 _ACTS = ("rollback", "relaunch", "stop", "disarm")
 """In the order of the dry-run view."""
-
-
-def _on(view: Any, lane: str) -> Any:
-    """The lane that is acted on stays in view."""
-    return view if view.lane == lane else replace(view, lane=lane)
 
 
 def _frozen(lane: LaneView) -> Callable[[Plan], str]:

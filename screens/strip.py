@@ -9,21 +9,19 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 from textual import events
 from textual.timer import Timer
 
-from console.actions.plan import Plan, Verb
-from console.actions.strip import DEAD_S, LETTERS, By, Fingerprint, Kind, Phase, Question, Strip
-from console.execution.policy import SHORTEST_REASON, Confirmation, Decision, How, Need, Refused, clock
+from console.actions.strip import DEAD_S, LETTERS, By, Fingerprint, Phase, Strip
+from console.execution.policy import Refused
 from console.readings.health import LaneState
 from console.snapshot import LaneView, Snapshot
-from screens.base import Console, Hands
+from screens.base import Console
+from screens.errands import Errand, Ready
 from widgets.glance import StripGlance
-from widgets.strip import HEADINGS
 
 TICK = 0.1
 """Seconds between two ticks of an open strip."""
@@ -35,40 +33,6 @@ SLEPT = 1.0
 """Seconds by which the machine's clocks may part before it was asleep, or its time was set."""
 
 _WORKS = frozenset({LaneState.SERVING, LaneState.IDLE, LaneState.BUSY, LaneState.READY})
-_HOWS = {By.LETTER: How.LETTER, By.COUNTDOWN: How.COUNTDOWN, By.TYPED: How.NAME}
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """What a strip shows and asks, once that is known."""
-
-    by: By = By.TYPED
-    seconds: float = 0.0
-    questions: tuple[Question, ...] = ()
-    plan: Plan | None = None
-    decision: Decision | None = None
-    told: tuple[tuple[str, str], ...] = ()
-    warnings: tuple[str, ...] = ()
-    frozen: str = ""
-    denied: str = ""
-    """Why there is nothing to confirm; '' if there is."""
-
-    @property
-    def shows(self) -> Fingerprint:
-        """What of it must stay as it was while it is read."""
-        needs = f"{self.by.value} {self.seconds:g}" if self.decision is None else self.decision.need.value
-        return ("the plan", self.plan.id if self.plan is not None else ""), ("what is asked for", needs)
-
-
-@dataclass(frozen=True, slots=True)
-class Errand:
-    """One thing that a strip is opened for."""
-
-    key: str
-    heading: str
-    lane: str
-    prepare: Callable[[], Awaitable[Ready]]
-    carry_out: Callable[[Ready, Strip], Awaitable[str]]
 
 
 class StripApp(Console, Protocol):
@@ -367,46 +331,3 @@ def shown(strip: Strip, errand: Errand, ready: Ready | None) -> StripGlance:
         note=strip.note,
         last="goes" if len(strip.answers) + 1 >= len(strip.questions) else "next",
     )
-
-
-# --- guarded actions --------------------------------------------------------------------------------------------------
-
-
-def guarded_errand(key: str, verb: Verb, lane: str, hands: Hands, frozen: Callable[[Plan], str]) -> Errand:
-    """A strip for one of D, S, R and B."""
-
-    async def prepare() -> Ready:
-        plan, decision = await hands.plan(lane, verb)
-        if decision.denied or plan.refused:
-            return Ready(plan=plan, decision=decision, denied=decision.denied or plan.refused)
-        by, questions = asked_for(decision)
-        return Ready(by, decision.seconds, questions, plan, decision, frozen=frozen(plan))
-
-    async def carry_out(ready: Ready, strip: Strip) -> str:
-        if ready.plan is None or ready.decision is None:
-            return "nothing was planned. Nothing was sent."
-        return await hands.act(ready.plan, ready.decision, confirmation_of(strip, ready.plan))
-
-    return Errand(key, HEADINGS[verb], lane, prepare, carry_out)
-
-
-def asked_for(decision: Decision) -> tuple[By, tuple[Question, ...]]:
-    """What a decision asks of the operator, as a strip asks it."""
-    if decision.need is Need.LETTER:
-        return By.LETTER, ()
-    if decision.need is Need.COUNTDOWN:
-        # Nothing but a rollback ever goes by itself, whatever a decision says.
-        return (By.COUNTDOWN if decision.verb is Verb.ROLLBACK else By.LETTER), ()
-    name = Question("lane name", Kind.EXACT, decision.lane, f"exactly: {decision.lane}")
-    if decision.need is Need.NAME:
-        return By.TYPED, (name,)
-    hint = "break-glass: it is kept on the host and has to be written up"
-    return By.TYPED, (name, Question("reason", Kind.TEXT, hint=hint, least=SHORTEST_REASON))
-
-
-def confirmation_of(strip: Strip, plan: Plan) -> Confirmation:
-    """What the operator did, in the policy's words. Only for a strip that goes."""
-    if strip.phase is not Phase.GO or strip.went is None:
-        raise ValueError("this strip does not go")
-    name, reason = (*strip.answers, "", "")[:2]
-    return Confirmation(_HOWS[strip.went], plan.id, clock(), name, reason, strip.counted)

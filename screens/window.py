@@ -6,13 +6,11 @@ from console import format as fmt
 from console.actions.plan import Verb
 from console.actions.strip import Kind, Question, Strip, seconds_of
 from console.actions.underway import acting_of, head_now
+from console.execution.policy import SHORTEST_REASON
 from console.readings.acting_types import Lease, WindowState
 from console.snapshot import LaneView, Snapshot
 from screens.base import Hands
-from screens.strip import Errand, Ready
-
-SHORTEST_REASON = 3
-"""Characters."""
+from screens.errands import Errand, Ready
 
 
 def _name(lane: str) -> Question:

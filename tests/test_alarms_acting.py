@@ -93,7 +93,7 @@ def test_what_stopped_in_the_middle_needs_a_hand_everywhere(state: OperationStat
     found = only(operation=replace(RUNS, state=state, words=HALF))
     assert (found.key, found.severity) == (f"operation:{NAME}", ACT)
     assert found.text == f"rollback by ana: {HALF}"
-    assert found.advice == "laneswap attach op, or B"
+    assert found.advice == f"laneswap attach {NAME}, or B"
 
 
 def test_what_cannot_be_told_is_said_and_what_is_not_read_yet_is_not() -> None:

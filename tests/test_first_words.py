@@ -74,7 +74,7 @@ def test_keys_tells_where_a_key_works_and_what_has_none(capsys: pytest.CaptureFi
     assert run(["keys"]) == EXIT_GOOD
     rows = capsys.readouterr().out.splitlines()
     assert [row.split()[0] for row in rows if "next lane" in row or "next match" in row] == ["n", "n"]
-    assert sum(row.startswith("n ") and row.endswith("(on: events, logs)") for row in rows) == 1
+    assert sum(row.startswith("n ") and row.endswith("(on: events, ledger, logs)") for row in rows) == 1
     assert next(row for row in rows if "show a lane" in row).startswith(":lane LANE ")
 
 

@@ -11,7 +11,8 @@ sys.path.insert(0, str(Path(__file__).parent / "widgets"))
 
 import pictures
 
-from console.headless import EXIT_GOOD, EXIT_NEEDS_OPERATOR, EXIT_UNKNOWN, exit_code, settled, text_lines
+from console.headless import EXIT_GOOD, EXIT_NEEDS_OPERATOR, EXIT_UNKNOWN, exit_code, lane_settled, settled, text_lines
+from console.readings.acting_types import Acting, Operation, OperationState
 from console.readings.containers import Containers
 from console.readings.facts import parse_facts
 from console.readings.health import LaneState, LaneVerdict
@@ -67,3 +68,12 @@ def test_text_says_what_to_do_about_an_alarm() -> None:
     assert rows[at + 1] == "      compare it, then ssh-keygen -R n1"
     assert next(row for row in rows if row.startswith("host n1:")).endswith("host key changed (never read)")
     assert "no alarms" not in rows
+
+
+def test_an_operation_of_which_only_the_name_is_known_is_waited_for() -> None:
+    """Whether it still runs decides what may be done to the lane."""
+    snapshot = pictures.spark4()
+    found = Operation("20261130T215510Z-stop-3f9ac1", "stop", "", "", "", "stop", OperationState.UNKNOWN, 1.0, None, ())
+    for unread in (False, True):
+        acting = pictures.reading(Acting(1.0, operation=replace(found, unread=unread)))
+        assert lane_settled(snapshot, replace(snapshot.lanes[0], acting=acting)) is not unread

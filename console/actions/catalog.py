@@ -478,7 +478,7 @@ ACTIONS: tuple[Action, ...] = (
         ("w",),
         "w",
         "window",
-        "open or close a switch window",
+        "open or close a window",
         "The lane's name, a reason and a deadline are typed; then the lane is yours and B has its way back ready. "
         "With a window open it closes it.",
         Group.WINDOW,
@@ -525,7 +525,7 @@ ACTIONS: tuple[Action, ...] = (
         "hand-over",
         "hand over",
         "hand the lane over",
-        "Offer the lane to another operator, who accepts it with the same key on their own console.",
+        "Offer the lane to another operator, who accepts it with the same key; a lane of another one is taken over.",
         quiet=True,
     ),
 )

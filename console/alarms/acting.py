@@ -64,7 +64,7 @@ def _window(lane: LaneView, acting: Acting) -> Iterator[Alarm]:
     late = fmt.short_age(acting.clock - window.deadline)
     text = f"window of {window.operator or 'somebody'} OVERDUE {late}: {window.reason or 'no reason given'}"
     severity = Severity.LOOK if lane.verdict.state in _WELL else Severity.ACT
-    yield Alarm(f"window:{lane.name}", severity, lane.name, text, "close it, or give it more time: w")
+    yield Alarm(f"window:{lane.name}", severity, lane.name, text, "close it: w")
 
 
 def _operation(lane: LaneView, acting: Acting) -> Iterator[Alarm]:
@@ -73,7 +73,7 @@ def _operation(lane: LaneView, acting: Acting) -> Iterator[Alarm]:
         return
     by = f"{operation.verb} by {operation.operator or 'somebody'}"
     if operation.state in underway.UNFINISHED:
-        text, advice = f"{by}: {operation.words}", f"laneswap attach {operation.id}, or B"
+        text, advice = f"{by}: {operation.words}", f"laneswap attach {lane.name}, or B"
         yield Alarm(f"operation:{lane.name}", Severity.ACT, lane.name, text, advice)
     elif operation.state is OperationState.UNKNOWN and not operation.unread:
         text = f"{by}: {operation.words or 'its state is unknown'}"
@@ -113,7 +113,7 @@ def _lease(lane: LaneView, acting: Acting) -> Iterator[Alarm]:
         what = _left_by(window, acting)
         text = f"lease of {lease.operator} ran out {ago} ago, {what}: take over?"
         severity = Severity.LOOK if lane.verdict.state in _WELL else Severity.ACT
-        yield Alarm(f"lease:{lane.name}", severity, lane.name, text, "w takes the lane over")
+        yield Alarm(f"lease:{lane.name}", severity, lane.name, text, "H takes the lane over")
 
 
 def _left_by(window: WindowState | None, acting: Acting) -> str:

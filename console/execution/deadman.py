@@ -1,8 +1,8 @@
 """The dead-man timer: the head itself tells people when the console is gone and something is owed.
 
-A timer on the head (a sleeper where there is no systemd) looks at the lane's state folder. When a debt is overdue, or the
-lease ran out while the lane does not answer, it posts one short JSON to the webhook, once for each. It re-arms, starts
-and stops nothing, and takes itself away once neither lease, window nor debt is left. A reboot of the head ends it.
+A timer on the head (a sleeper where there is no systemd) looks at the lane's state folder. When a debt is overdue, or
+the lease ran out while the lane does not answer, it posts one short JSON to the webhook, once for each. It re-arms,
+starts and stops nothing, and takes itself away once neither lease, window nor debt is left. A reboot ends it.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Deadman:
 async def arm(
     link: Link, folder: str, *, webhook: str, fleet: str, lane: str, health: str = "", period: int = PERIOD
 ) -> Deadman:
-    """Arm it, or arm it anew. `webhook` is a secret: it goes to a file that this account alone reads, never to an argument
-    list. `health`: a URL that answers 2xx while the lane serves, asked on the head and only once a lease has run out;
+    """Arm it, or arm it anew. `webhook` is a secret: it goes to a file that this account alone reads, never to an
+    argument list. `health`: a URL that answers 2xx while the lane serves, asked on the head once a lease has run out;
     without one a lease is not watched."""
     values = {"webhook": webhook, "health": health, "fleet": fleet, "lane": lane}
     if any(not value.isprintable() for value in values.values()):

@@ -230,14 +230,14 @@ def _lost(found: DetachedState) -> Refused:
 
 async def state(link: Link, folder: str, op: str, step: str) -> DetachedState:
     """What became of a step; changes nothing."""
-    return read_state(await ask(link, "starter", ["state", folder, op, step], limit=LOOK_LIMIT, looks=True))
+    return read_state(await ask(link, "reader", ["state", folder, op, step], limit=LOOK_LIMIT, looks=True))
 
 
 async def follow(link: Link, folder: str, op: str, step: str, offset: int = 0, *, most: int = BLOCK) -> Followed:
     """The state and at most `most` bytes of the log from a byte offset, in one exchange. Feed `next` to the next call;
     a step is read to its end when it is over and `next` has reached `state.size`."""
     arguments = ["follow", folder, op, step, str(offset), str(most)]
-    answer = await ask(link, "starter", arguments, limit=LOOK_LIMIT, looks=True)
+    answer = await ask(link, "reader", arguments, limit=LOOK_LIMIT, looks=True)
     found, data = read_state(answer), unpacked(answer.values.get("data", ""))
     if found.phase is Phase.UNKNOWN or data is None:
         return Followed(found, next=offset)

@@ -17,9 +17,9 @@ from console.actions.plan import Plan, Verb
 from console.actions.plans import plan_of
 from console.actions.telling import command_words
 from console.actions.underway import head_now, runs
-from console.execution import policy, window
+from console.execution import deadman, policy, window
 from console.execution.carrying import Begun, Carrying, operation_id
-from console.execution.ledger import Entry, Ledger, LedgerError, ledger_file
+from console.execution.ledger import CARRIED_ON, Entry, Ledger, LedgerError, ledger_file
 from console.execution.policy import Confirmation, Decision, Refused
 from console.execution.recording import Recording
 from console.execution.situation import me, situation
@@ -182,6 +182,7 @@ class Hands:
                 self._view(plan.lane), plan, op, held, ledgered=ledgered, deadline=self._deadline(plan.lane)
             )
             self.recording.look_after(op, plan)
+            self._watch_over(plan.lane)
             return begun
 
     async def carry_on(self, lane: str, typed: str) -> Begun:
@@ -199,7 +200,7 @@ class Hands:
             grant = policy.grant(decision, confirmation, found.plan_id, policy.clock())
             policy.spend(grant, found.plan_id, verb, lane, policy.clock(), decision.epoch)
             held, came_from = await self.tenure.hold(view, found.verb, over=decision.takes_over)
-            await self._note(lane, f"{found.id} is carried on", held.epoch, found.plan_id, came_from)
+            await self._note(lane, f"{found.id} is carried on", held.epoch, found.plan_id, came_from, op=found.id)
             begun = await self._carrying.carry_on(view, found.id, held)
             self.recording.look_after(found.id, replace(plan, lane=lane))
             return begun
@@ -274,7 +275,25 @@ class Hands:
         await self.tenure.write_window(lane, opened, held.epoch)
         self._frozen[lane] = opened
         self._carrying.prepare(view, plan)
+        self._watch_over(lane)
         return opened
+
+    def _watch_over(self, lane: str) -> None:
+        """Where a webhook is configured, the head tells people should this console be gone with something owed."""
+        fleet = self._ground.snapshot().fleet
+        if webhook := os.environ.get(fleet.notify.webhook_env, ""):
+            task = asyncio.create_task(self._arm_deadman(lane, webhook), name=f"dead man {lane}")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _arm_deadman(self, lane: str, webhook: str) -> None:
+        fleet = self._ground.snapshot().fleet
+        link, folder = self.tenure.way(lane)
+        asked = fleet.lanes[lane]
+        health = f"{asked.url}{asked.health_path}" if asked.via == "ssh" else ""
+        found = await deadman.arm(link, folder, webhook=webhook, fleet=fleet.name, lane=lane, health=health)
+        if not found.armed:
+            self._tell(f"the head will tell nobody if this console is gone: {found.problem or 'it did not say'}")
 
     async def close_window(self, lane: str, typed: str) -> str:
         """Close it, and give the lease back."""
@@ -342,11 +361,13 @@ class Hands:
         verified = await asyncio.to_thread(self._ledger.verify)
         return verified.text.records
 
-    async def _note(self, lane: str, text: str, epoch: int, plan: str = "", came_from: str = "") -> None:
-        """Record what is done to lease or window. Raises Refused where it cannot be."""
+    async def _note(
+        self, lane: str, text: str, epoch: int, plan: str = "", came_from: str = "", *, op: str = ""
+    ) -> None:
+        """Record what is done to lease or window, or that `op` is carried on. Raises Refused where it cannot be."""
         other = came_from not in ("", self.own.operator)
         words = f"{text}; {self.own.operator} takes over from {came_from}" if other else text
-        entry = Entry(lane, words, epoch=epoch, plan=plan)
+        entry = Entry(lane, words, op=op, epoch=epoch, plan=plan, result=CARRIED_ON if op else "")
         try:
             await asyncio.to_thread(self._ledger.takeover if other else self._ledger.note, entry)
         except LedgerError as error:

@@ -39,8 +39,12 @@ from console.sanitize import LOOKED_AT, line, word
 
 ROOM = 64 * 1024
 """Bytes that must have room on the disk for the ledger to count as writable."""
+LOOKED_BACK = 1024 * 1024
+"""Bytes at the end of the file in which what is to be said once is looked for."""
 MOST_TEXT = 2000
 """Characters of a text."""
+CARRIED_ON = "carried on"
+"""Result of the note that an operation whose outcome was told goes on."""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -162,6 +166,11 @@ class Ledger:
         """Anything else worth keeping."""
         return self.write(Kind.NOTE, entry)
 
+    def once(self, kind: Kind, entry: Entry) -> Record | None:
+        """What every console of the operator would record: the outcome of an operation, or a note with this result.
+        None where it is there already."""
+        return self._write(kind, entry, once=True)
+
     def takeover(self, entry: Entry) -> Record:
         """The lease changed hands; the text names both people."""
         return self.write(Kind.TAKEOVER, entry)
@@ -176,7 +185,14 @@ class Ledger:
 
     def write(self, kind: Kind, entry: Entry) -> Record:
         """Append one record. Raises LedgerError; the file is then as it was."""
+        record = self._write(kind, entry)
+        assert record is not None
+        return record
+
+    def _write(self, kind: Kind, entry: Entry, *, once: bool = False) -> Record | None:
         with self._spoken("written"), locked(self.file, self._sync, write=True) as descriptor:
+            if once and _told(descriptor, kind, entry):
+                return None
             tail = self._tail(descriptor)
             if tail.last is None:
                 sync_folder(self.file.parent, self._sync)
@@ -325,6 +341,20 @@ class Ledger:
         except OSError as error:
             words = "it is a link, not a file" if error.errno == errno.ELOOP else error.strerror or str(error)
             raise LedgerError(f"the ledger cannot be {what}: {error.filename or self.file}: {words}") from error
+
+
+def _told(descriptor: int, kind: Kind, entry: Entry) -> bool:
+    """Whether one of the newest lines says it already, since the operation was carried on."""
+    size, told = os.fstat(descriptor).st_size, False
+    for raw, _ in rows(descriptor, MOST_LINE, max(0, size - LOOKED_BACK)):
+        if entry.op.encode() not in raw:
+            continue
+        with contextlib.suppress(BadLine):
+            record = decode(raw.rstrip(b"\n"))
+            if record.op == entry.op and record.result == CARRIED_ON:
+                told = False
+            told |= (record.op, record.kind, record.result) == (entry.op, kind, entry.result)
+    return told
 
 
 def _read(descriptor: int) -> LedgerText:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from console.actions.plan import Plan
 from console.execution import files
-from console.execution.ledger import Entry, Ledger, LedgerError
+from console.execution.ledger import CARRIED_ON, Entry, Ledger, LedgerError
 from console.execution.policy import Refused
 from console.execution.tenure import Ground, Tenure
 from console.readings.acting_types import Operation, OperationState, StepState, StepView
@@ -49,6 +49,7 @@ class Recording:
         self._unsynced: dict[str, int] = {}
         self._due: dict[str, float] = {}
         self._problem = ""
+        self._turn = asyncio.Lock()
 
     @property
     def unsynced(self) -> dict[str, int]:
@@ -77,7 +78,8 @@ class Recording:
         await self._take_up()
         loop = asyncio.get_running_loop()
         while True:
-            await self._step()
+            # shielded: who ends us must not part a line that is written from what is remembered of it
+            await asyncio.shield(self._step())
             for lane, due in tuple(self._due.items()):
                 if loop.time() >= due:
                     self._due[lane] = loop.time() + RETRY_S
@@ -103,16 +105,17 @@ class Recording:
             self.sync_soon(name)
 
     async def _step(self) -> None:
-        try:
-            while self._owed:
-                await asyncio.to_thread(self._ledger.break_glass, self._owed[0])
-                self.sync_soon(self._owed.pop(0).lane)
-            for view in self._ground.snapshot().lanes:
-                await self._look(view)
-        except LedgerError as error:
-            self._complain(error)
-        else:
-            self._problem = ""
+        async with self._turn:
+            try:
+                while self._owed:
+                    await asyncio.to_thread(self._ledger.break_glass, self._owed[0])
+                    self.sync_soon(self._owed.pop(0).lane)
+                for view in self._ground.snapshot().lanes:
+                    await self._look(view)
+            except LedgerError as error:
+                self._complain(error)
+            else:
+                self._problem = ""
 
     async def _look(self, view: LaneView) -> None:
         operation = view.acting.value.operation if view.acting is not None and view.acting.value is not None else None
@@ -137,7 +140,7 @@ class Recording:
             text, host = f"{step.title}{f': {step.words}' if step.words else ''}", step.host
             result = f"step {step.id} {step.state.value}"
         entry = Entry(kept.lane, line(text, 1000), host, operation.id, kept.epoch, plan=kept.plan, result=result)
-        await asyncio.to_thread(self._ledger.outcome if step is None else self._ledger.note, entry)
+        await asyncio.to_thread(self._ledger.once, Kind.OUTCOME if step is None else Kind.NOTE, entry)
         self.sync_soon(kept.lane)
 
     async def _settle(self, view: LaneView) -> None:
@@ -179,6 +182,8 @@ def unfinished(records: tuple[Record, ...]) -> dict[str, _Open]:
     found: dict[str, _Open] = {}
     for record in records:
         if record.kind in (Kind.INTENT, Kind.BREAK_GLASS) and record.op:
+            found[record.op] = _Open(record.lane, record.plan, record.epoch)
+        elif record.op and record.result == CARRIED_ON:
             found[record.op] = _Open(record.lane, record.plan, record.epoch)
         elif record.kind is Kind.OUTCOME and record.op:
             found.pop(record.op, None)

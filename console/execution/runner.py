@@ -81,7 +81,7 @@ class Runner:
             self._remember(line)
 
     def stop(self, why: str = "told to stop", *, steps: bool = False, epoch: int | None = None) -> None:
-        """Begin no further step; `steps`: also end what runs as a unit of its own, under the epoch of whoever says so."""
+        """Begin no further step; `steps`: also end what runs as a unit of its own, under the epoch of who says so."""
         self.why, self.ends_steps = why, steps
         self.hosts.halt.set()  # nothing begins from here on, so a newer epoch can serve for ending alone
         if epoch is not None and self.hosts.epoch != "-":

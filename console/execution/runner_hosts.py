@@ -68,7 +68,7 @@ class Hosts:
         """'' if the head knows no newer lease. Raises Fenced. Break-glass goes on without the head."""
         while True:
             done = self.acted(self.operation["head"], lambda _: ["true"], "", FENCE_LIMIT)
-            if done.status == 0 or not self.operation.get("ledgered", True):
+            if done.status == 0 or self.epoch == "-" or not self.operation.get("ledgered", True):
                 return ""
             if done.status is not None:
                 return "not begun: " + (first_line(done.err) or f"the head's fence says {done.status}")

@@ -88,6 +88,7 @@ def compile_operation(
         "created": created,
         "dir": folder,
         "ledgered": ledgered,
+        "outline": {"steps": _outline(plan.steps), "rescue": _outline(plan.rescue)},
         "reach": {host: list(way) for host, way in reach.items()},
         "steps": [_plain(step) for step in plan.steps],
         "rescue": [_plain(step) for step in plan.rescue],
@@ -117,6 +118,15 @@ def _plain(step: Step) -> dict[str, Any]:
     found = asdict(step)
     found["stage"] = str(step.stage)
     return found
+
+
+OUTLINE = ("id", "stage", "title", "host", "usual", "limit", "together", "detached", "optional")
+"""What a console shows of a step."""
+
+
+def _outline(steps: Sequence[Step]) -> list[dict[str, Any]]:
+    """The steps without their commands, ahead of them in the file: of a long one only the beginning is looked at."""
+    return [{key: plain[key] for key in OUTLINE} for plain in map(_plain, steps)]
 
 
 def time_limit(operation: Operation) -> float:

@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 
 from console.readings.acting_types import Acting, ForeignAct, Operation, OperationState, StepView
 from console.readings.quality import Reading
+from console.readings.watchdog_types import WatchdogState
 from console.snapshot import Event, LaneView, Snapshot
 
 HEARD_S = 4.0
@@ -107,7 +108,8 @@ class Hands:
             return None
         for lane in lanes:
             self._take(deed, lane)
-        return replace(deed.event, text=FOREIGN + _bare(deed.event.text), foreign=True)
+        by = " (its watchdog recovers the lane)" if any(map(_recovers, lanes)) else ""
+        return replace(deed.event, text=FOREIGN + _bare(deed.event.text) + by, foreign=True)
 
     def _take(self, deed: Deed, lane: LaneView) -> None:
         operation = lane.acting.value.operation if lane.acting is not None and lane.acting.value is not None else None
@@ -161,6 +163,11 @@ def _end(step: StepView, operation: Operation) -> float:
 def _meanwhile(operation: Operation, at: float) -> bool:
     ends = operation.ended
     return operation.state is not OperationState.DONE and (ends is None or at <= ends)
+
+
+def _recovers(lane: LaneView) -> bool:
+    dog = None if lane.watchdog is None else lane.watchdog.value
+    return dog is not None and dog.state is WatchdogState.RECOVERY
 
 
 def _heard(acting: Reading[Acting] | None, at: float) -> bool:

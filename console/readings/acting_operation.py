@@ -72,8 +72,10 @@ def read_operation(name: str, lane: str, plan: str, journal: str | None, whole: 
     RUNNING where the journal does not say how it ended: whether it still runs is for `judged_operation` to tell.
     """
     found, entire = prefix_object(plan)
-    steps = _steps(found.get("steps"))
-    if not entire:
+    outline = found.get("outline")
+    told_by = outline if isinstance(outline, dict) else found
+    steps = _steps(told_by.get("steps"))
+    if not entire and told_by is found:
         troubles.append(f"{PLAN} of {name} is damaged or too long: {len(steps)} steps of it were read")
     told = _journal(journal or "", whole)
     if told.damaged:
@@ -95,7 +97,7 @@ def read_operation(name: str, lane: str, plan: str, journal: str | None, whole: 
         epoch=told.epoch if told.epoch is not None else whole_of(found.get("epoch")) or 0,
         ledgered=found.get("ledgered") is not False,
         head=text_of(found.get("head"), 120),
-        rescue=tuple(one for one in _told(_steps(found.get("rescue")), told.rescue, True) if one.began or one.ended),
+        rescue=tuple(one for one in _told(_steps(told_by.get("rescue")), told.rescue, True) if one.began or one.ended),
         took_over=told.took_over,
         spoke=told.spoke,
     )

@@ -115,6 +115,18 @@ def test_a_watchdog_that_nobody_names_is_not_signalled_but_told(world: World) ->
     assert alive(dog.pid)
 
 
+def test_what_starts_a_step_of_ours_is_no_watchdog_though_it_names_one(world: World) -> None:
+    """It waits beside the step until that has begun, with the watchdog's command among its own words."""
+    words = ["start", "/tmp", "op", "arm", "7", "auto", "1", "60", "-", "--", "sh", "-s", "--", script_of(world)]
+    starter = world.spawn(["sh", "-c", "sleep 300; :", "laneswap", *words])
+    until(lambda: script_of(world).encode() in Path(f"/proc/{starter.pid}/cmdline").read_bytes())
+    assert world.script("watchdog_gone.sh", "-", kind(world)).code == 0
+    folder = str(world.home / "kit")
+    assert world.script("watchdog_start.sh", kind(world), folder, script_of(world)).last == "started"
+    until(lambda: mine(world).code == 0)
+    assert end(world, "-").code == 0
+
+
 def test_a_lock_that_names_another_watchdog_by_then_ends_that_one_and_only_it(world: World) -> None:
     dog = start(world)
     other = world.spawn(["sleep", "300"])

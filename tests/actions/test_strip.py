@@ -25,7 +25,7 @@ from console.actions.strip import (
 )
 from console.execution import policy
 from console.execution.policy import Holder, Situation, decide
-from screens.strip import asked_for, confirmation_of
+from screens.errands import asked_for, confirmation_of
 
 TICK = 0.1
 SHOWS = (("dsv41", "serving"), ("the plan", "4c19e0b27d5a"))

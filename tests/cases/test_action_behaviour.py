@@ -165,7 +165,9 @@ def test_a_pid_that_was_given_to_another_program_is_left_alone(world: World) -> 
     plan = scenes.spark(watchdog=seen).plan(Verb.DISARM)
     assert "5151" not in " ".join(scenes.step(plan, "disarm").argv)
     copy = world.spawn(["sleep", "300"])
-    done = world.script("watchdog_end.sh", str(copy.pid), "-", "[l]aunch/[w]atchdog.[s]h.none", "[n]one", "/tmp/none")
+    done = world.script(
+        "watchdog_end.sh", str(copy.pid), "-", "[l]aunch/[w]atchdog.[s]h.none", "[n]one", str(world.evidence)
+    )
     assert f"pid {copy.pid} is another program: not signalled" in done.words
     assert copy.poll() is None
 
@@ -228,6 +230,8 @@ def test_what_a_former_connection_left_is_no_launch_and_no_watchdog(world: World
     """C094: a stray poll loop neither holds up a disarm nor is it taken for a watchdog and ended."""
     loop = world.spawn(["sh", "-c", "while :; do sleep 5; : /health launch/watchdog.log; done"])
     assert world.script("no_launch.sh", f"[n]one{loop.pid}/[p]roduction.[s]h").code == 0
-    done = world.script("watchdog_end.sh", str(loop.pid), "-", "[l]aunch/[w]atchdog.[s]h", "[w]atchdog.[s]h", "/tmp/n")
+    done = world.script(
+        "watchdog_end.sh", str(loop.pid), "-", "[l]aunch/[w]atchdog.[s]h", "[w]atchdog.[s]h", str(world.evidence)
+    )
     assert f"pid {loop.pid} is another program: not signalled" in done.words
     assert loop.poll() is None

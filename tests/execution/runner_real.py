@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from runner_world import HOSTS, OP
+from runner_world import HOSTS
 
 from console.actions.plan import Plan, Probe, Stage, Step, Verb
 from console.execution.sequence import compile_operation, runner_text
@@ -50,7 +51,10 @@ class RealWorld:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.world, self.folder = root / "world", root / "state" / "spark4.dsv41"
-        self.op = self.folder / "ops" / OP
+        self.id = (
+            f"20261201T021500Z-rollback-{secrets.token_hex(3)}"  # units of other tests on this machine have other names
+        )
+        self.op = self.folder / "ops" / self.id
         for folder in (self.world / "up", self.op):
             folder.mkdir(parents=True)
         self.ssh = root / "fakessh"
@@ -108,7 +112,7 @@ class RealWorld:
     def write(self, plan: Plan, **changes: Any) -> dict[str, Any]:
         """Put the operation in its folder."""
         reach = {host: [str(self.ssh), host] if host != HOSTS[0] else [] for host in HOSTS}
-        given = {"op": OP, "operator": "ana", "epoch": 1, "created": 1.0, "reach": reach, **changes}
+        given = {"op": self.id, "operator": "ana", "epoch": 1, "created": 1.0, "reach": reach, **changes}
         found = compile_operation(plan, console="ana@desk 1", folder=str(self.folder), **given)
         (self.op / "plan.json").write_text(json.dumps(found))
         return found

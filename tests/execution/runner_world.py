@@ -115,7 +115,10 @@ class World:
 
     def _answer(self, host: str, words: tuple[str, ...]) -> Done:
         if words[:3] == ("sh", "-c", "FENCE"):
-            epoch, inner = int(words[5]), words[7:]
+            inner = words[7:]
+            if words[5] == "-":  # break-glass: nothing is asked, nothing is remembered
+                return self._act(host, 0, inner)
+            epoch = int(words[5])
             if self.epochs.get(host, 0) > epoch:
                 return Done(4, f"epoch={self.epochs[host]}\noperator={self.holder}\nsince=1796000700\n", "fenced off")
             self.epochs[host] = epoch

@@ -66,7 +66,10 @@ class Lane:
         self.folder = str(folder)
 
     async def arm(self, link: Any = None, **changes: Any) -> deadman.Deadman:
-        given = {"webhook": f"{self.server.url}/hook?token=s3cret", "health": f"{self.server.url}/health"}
+        given: dict[str, Any] = {
+            "webhook": f"{self.server.url}/hook?token=s3cret",
+            "health": f"{self.server.url}/health",
+        }
         given |= {"fleet": "spark4", "lane": "dsv41", "period": 600, **changes}
         return await deadman.arm(link or self.link, self.folder, **given)
 
@@ -76,7 +79,14 @@ class Lane:
         assert done.returncode == 0 and not done.stderr, done.stderr
 
     def debt(self, deadline: float, **more: Any) -> None:
-        row = {"what": "watchdog", "since": 1000.0, "deadline": deadline, "operator": "ana", "operation": "op-1", **more}
+        row = {
+            "what": "watchdog",
+            "since": 1000.0,
+            "deadline": deadline,
+            "operator": "ana",
+            "operation": "op-1",
+            **more,
+        }
         (self.path / "debts.json").write_text(json.dumps([row]) + "\n")
 
     def lease(self, renewed: int, operator: str = "ana") -> None:
@@ -175,7 +185,7 @@ async def test_where_nobody_could_be_told_it_is_not_armed(lane: Lane, tmp_path: 
     assert not found.armed and "neither curl nor python3" in found.problem and not lane.armed
 
 
-@pytest.mark.parametrize("url", ["", "ftp://x/y", "http://", "http://x/\"\nurl = y", "http://x/$(id)", "file:///etc"])
+@pytest.mark.parametrize("url", ["", "ftp://x/y", "http://", 'http://x/"\nurl = y', "http://x/$(id)", "file:///etc"])
 async def test_what_is_no_webhook_is_refused(lane: Lane, url: str) -> None:
     found = await lane.arm(webhook=url)
     assert not found.armed and found.problem and not lane.armed
@@ -227,5 +237,5 @@ async def test_a_sleeper_looks_by_itself_and_a_second_arming_replaces_it(lane: L
 
 async def test_a_head_out_of_reach_is_unknown(lane: Lane) -> None:
     away = Bent(lane.link, after=lambda output: replace(output, outcome=Outcome.UNREACHABLE, exit_status=None))
-    found = await deadman.state(away, lane.folder)  # type: ignore[arg-type]
+    found = await deadman.state(away, lane.folder)
     assert not found.armed and found.unknown

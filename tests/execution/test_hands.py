@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from console.actions.plan import Plan, Probe, Stage, Step, Verb
+from console.execution import deadman
 from console.execution import hands as hands_module
 from console.execution.hands import Hands
 from console.execution.policy import Confirmation, Decision, How, Need, Refused, clock
@@ -250,3 +251,22 @@ async def test_a_rollback_ends_what_runs(scene: Scene) -> None:
         assert (await scene.ended(second)).state is OperationState.DONE
         assert scene.lines() == ["long", "back"]
 
+
+
+async def test_with_a_webhook_the_head_is_told_to_watch_over_an_open_window(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANESWAP_WEBHOOK", "http://127.0.0.1:9/hook")
+    async with scene.hands() as hands:
+        await hands.open_window("lane", "swap to the new one", 1500, "lane")
+        link, folder = hands.tenure.way("lane")
+
+        async def armed() -> bool:
+            return (await deadman.state(link, folder)).armed
+
+        async with asyncio.timeout(PATIENCE):
+            while not await armed():
+                await asyncio.sleep(0.1)
+        assert "http://127.0.0.1:9/hook" not in str(await hands.ledger())
+        await deadman.disarm(link, folder)
+        await hands.close_window("lane", "")

@@ -36,9 +36,8 @@ class Run:
 
     def __init__(self, made: Plan | None = None, world: World | None = None, lines: Any = (), **changes: Any) -> None:
         self.world, self.clock, self.journal = world or World(), FakeClock(), MemoryJournal(lines)
-        reload = changes.pop("reload", None)
         self.operation = operation(made, **changes)
-        self.runner = Runner(self.operation, self.world, self.journal, clock=self.clock, reload=reload)
+        self.runner = Runner(self.operation, self.world, self.journal, clock=self.clock)
 
     def __call__(self) -> str:
         return self.runner.run()
@@ -52,7 +51,7 @@ class Run:
         return states(self.journal)
 
     def words(self, name: str) -> str:
-        return next(line["words"] for line in reversed(self.journal.lines) if line.get("id") == name)
+        return next(str(line["words"]) for line in reversed(self.journal.lines) if line.get("id") == name)
 
 
 def test_a_plan_over_three_hosts_is_carried_out_in_its_order() -> None:
@@ -106,7 +105,9 @@ def test_what_holds_already_is_satisfied_and_not_run() -> None:
     assert "stop-spark-0" not in run.ran
 
 
-@pytest.mark.parametrize(("answer", "words"), [(("is", OLD, "up"), "no, spark-0/old is down"), (("is", "x", "up"), "no")])
+@pytest.mark.parametrize(
+    ("answer", "words"), [(("is", OLD, "up"), "no, spark-0/old is down"), (("is", "x", "up"), "no")]
+)
 def test_a_precondition_that_does_not_hold_ends_the_plan_before_its_command(answer: Any, words: str) -> None:
     first = step("first", "spark-1", "stop", "spark-1/new")
     probe = Probe("spark-0", "the old one runs", answer)
@@ -159,10 +160,12 @@ def test_a_watched_worker_that_dies_ends_the_command_at_once() -> None:
     world = World(hangs={"start"})
     run = Run(plan(step("boot", "spark-0", "start", OLD, limit=600, stage=Stage.BOOT, watch=watch)), world)
 
-    def dies() -> None:
+    def dies(host: str, what: str) -> str:
+        run.clock.now += 2.0
         world.up.discard("spark-1/new")
+        return ""
 
-    world.meddle = lambda host, what: ((run.clock.pause(run.runner.hosts.halt, 2.0), dies()) and "") or ""
+    world.meddle = dies
     assert run() == "failed"
     assert world.claims["spark-0", OP, "boot"] == 143
     assert run.words("boot") == "rank 1 lives: no, spark-1/new is down; it was ended"
@@ -170,7 +173,12 @@ def test_a_watched_worker_that_dies_ends_the_command_at_once() -> None:
 
 def test_a_unit_that_takes_too_long_is_ended() -> None:
     run = Run(plan(step("boot", "spark-0", "start", OLD, limit=60)), World(hangs={"start"}))
-    run.world.meddle = lambda host, what: run.clock.pause(run.runner.hosts.halt, 2.0) or ""
+
+    def takes_time(host: str, what: str) -> str:
+        run.clock.now += 2.0
+        return ""
+
+    run.world.meddle = takes_time
     assert run() == "failed"
     assert run.words("boot") == "no end after 60 s; it was ended"
 
@@ -267,7 +275,8 @@ def test_an_optional_step_that_is_fenced_ends_it_too() -> None:
 
 
 def test_whoever_took_over_may_have_it_go_on_under_the_new_epoch() -> None:
-    run = Run(reload=lambda: {**run.operation, "operator": "ben", "epoch": 7})
+    run = Run()
+    run.runner.hosts.reload = lambda: {**run.operation, "operator": "ben", "epoch": 7}
     run.world.meddle = lambda host, what: run.world.epochs.update({"spark-0": 7}) or "" if what.endswith("save") else ""
     assert run() == "done"
     assert run.world.up == {OLD}
@@ -287,9 +296,22 @@ def test_without_the_head_only_break_glass_goes_on() -> None:
     assert glass.ran == ["a"]
 
 
+def test_break_glass_that_is_recorded_here_goes_on_without_the_head_too() -> None:
+    made = plan(step("a", "spark-1", "stop", "spark-1/new"))
+    glass = Run(made, World(out_of_reach={"spark-0"}), epoch="-")
+    assert glass() == "done"
+    assert glass.ran == ["a"]
+
+
 def test_told_to_stop_it_begins_no_further_step() -> None:
     run = Run()
-    run.world.meddle = lambda host, what: run.runner.stop("stopped by ben") or "" if what.endswith("spark-0/new") else ""
+
+    def told(host: str, what: str) -> str:
+        if what.endswith("spark-0/new"):
+            run.runner.stop("stopped by ben")
+        return ""
+
+    run.world.meddle = told
     assert run() == "stopped"
     assert "start" not in run.ran
     assert end_of(run.journal)[1].endswith("stopped by ben")
@@ -338,7 +360,9 @@ def test_a_step_that_a_killed_runner_left_is_looked_up_first(
     assert [line["seq"] for line in run.journal.lines] == list(range(1, len(run.journal.lines) + 1))
 
 
-@pytest.mark.parametrize(("words", "state"), [("ended by signal TERM", "unknown"), ("stopped by an operator", "stopped")])
+@pytest.mark.parametrize(
+    ("words", "state"), [("ended by signal TERM", "unknown"), ("stopped by an operator", "stopped")]
+)
 def test_a_unit_that_went_down_with_its_host_was_not_stopped_by_anybody(words: str, state: str) -> None:
     told = f"state=stopped\nsignal=TERM\nboot=changed\nwords={words}\nup=3000.0\n"
     run = Run(plan(step("a", "spark-1", "start", "x", limit=60)))
@@ -391,8 +415,6 @@ def test_steps_that_go_together_run_at_the_same_time() -> None:
 def test_half_done_is_worded_as_every_console_words_it() -> None:
     run = Run(world=World(fails={"start": 3}))
     run()
-    views = [
-        StepView(one.id, one.stage, one.title, one.host, StepState(run.states[one.id])) for one in swap().steps
-    ]
+    views = [StepView(one.id, one.stage, one.title, one.host, StepState(run.states[one.id])) for one in swap().steps]
     assert end_of(run.journal)[1].startswith(half_done_words(views))
     assert half_done_words(views) == "HALF DONE after stop rank 2, next: start on spark-0 (failed)"

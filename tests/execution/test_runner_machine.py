@@ -1,4 +1,4 @@
-"""Whatever is lost, killed, torn or taken over, in any order: no step runs twice, the journal reads, the end is true."""
+"""Whatever is lost, killed, torn or taken over, in any order: no step runs twice, the journal is true to the world."""
 
 from __future__ import annotations
 

@@ -151,14 +151,16 @@ def test_an_older_epoch_is_fenced_off_by_the_hosts_own_scripts(real: RealWorld) 
     (real.folder / "lease").write_text(lease)
     assert running.wait(60) == 4 or running.returncode == 1
     assert real.states == {"a": "done", "b": "fenced"}
-    assert real.end == ("half done", "HALF DONE after a, next: b on spark-1 (fenced): "
-                        "ben holds the lease since 01:05:00Z (epoch 8)")
+    assert real.end == (
+        "half done",
+        "HALF DONE after a, next: b on spark-1 (fenced): ben holds the lease since 01:05:00Z (epoch 8)",
+    )
     assert real.ran() == {"slow 2": 1}
 
 
 def test_a_full_disk_keeps_the_command_from_leaving_and_the_journal_whole(real: RealWorld) -> None:
     real.write(real.plan(real.step("a", "spark-0", "start", "old")))
-    limited = f"import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (150, 150)); "
+    limited = "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (150, 150)); "
     limited += "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
     limited += f"sys.exit(runpy.run_path({str(real.runner)!r})['carry_out']({str(real.op)!r}))"
     assert real.run("-c", limited) == 5
@@ -170,7 +172,9 @@ def test_a_full_disk_keeps_the_command_from_leaving_and_the_journal_whole(real: 
 
 
 def test_commands_of_the_head_have_no_lock_and_no_signal_of_the_runner(real: RealWorld) -> None:
-    script = "ls -l /proc/self/fd >\"$1/fds\"; grep -E 'Sig(Ign|Blk)' /proc/self/status >\"$1/signals\"; umask >\"$1/umask\""
+    script = (
+        'ls -l /proc/self/fd >"$1/fds"; grep -E \'Sig(Ign|Blk)\' /proc/self/status >"$1/signals"; umask >"$1/umask"'
+    )
     step = real.step("a", "spark-0", "x")
     from dataclasses import replace
 

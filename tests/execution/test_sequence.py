@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from runner_real import RealWorld
 from runner_world import FOLDER, HOSTS, OP, is_up, plan, step, swap
@@ -19,6 +19,7 @@ from runner_world import FOLDER, HOSTS, OP, is_up, plan, step, swap
 from console.actions.plan import Plan
 from console.execution.sequence import compile_operation, epoch_of, read_operation, ssh_way, taken_over, time_limit
 from console.execution.sequence_sheet import by_hand
+from console.readings.acting_operation import read_operation as read_acting_operation
 
 
 def compiled(made: Plan | None = None, **changes: Any) -> dict[str, Any]:
@@ -32,6 +33,17 @@ def test_an_operation_survives_its_way_through_a_file() -> None:
     assert read_operation(json.dumps(made)) == json.loads(json.dumps(made))
     assert made["plan_id"] == swap().id and epoch_of(made) == 3
     assert list(made).index("steps") < list(made).index("starter"), "whoever reads its beginning alone gets the steps"
+
+
+def test_what_is_shown_of_an_operation_stands_before_its_commands() -> None:
+    operation = compiled()
+    assert [one["id"] for one in operation["outline"]["steps"]] == [one["id"] for one in operation["steps"]]
+    assert [one["id"] for one in operation["outline"]["rescue"]] == [one["id"] for one in operation["rescue"]]
+    keys = list(operation)
+    assert keys.index("outline") < min(keys.index(key) for key in ("steps", "rescue", "fence", "starter"))
+    shown = read_acting_operation(operation["id"], "", json.dumps(operation), None, True, [])
+    cut = json.dumps(operation)[: json.dumps(operation).index('"reach"')]
+    assert read_acting_operation(operation["id"], "", cut, None, True, []) == shown and len(shown.steps) > 1
 
 
 def test_another_operator_carries_on_under_a_newer_epoch() -> None:
@@ -135,7 +147,9 @@ def test_the_sheet_goes_on_from_where_a_sequence_was_cut(real: RealWorld) -> Non
 
 def test_the_sheet_ends_at_what_does_not_hold_and_at_what_fails(real: RealWorld) -> None:
     guarded = real.step("b", "spark-1", "start", "b", before=(real.probe("spark-0", "old", "up"),))
-    done = Sheet(real, real.plan(real.step("a", "spark-0", "start", "a"), guarded)).sh("sh", "-e", str(real.op / "sheet.sh"))
+    done = Sheet(real, real.plan(real.step("a", "spark-0", "start", "a"), guarded)).sh(
+        "sh", "-e", str(real.op / "sheet.sh")
+    )
     assert done.returncode != 0 and real.ran() == {"start a": 1}
     failing = real.plan(real.step("c", "spark-1", "fail", "7"), real.step("d", "spark-1", "start", "d"))
     assert Sheet(real, failing).sh("sh", "-e", str(real.op / "sheet.sh")).returncode == 7
@@ -150,7 +164,9 @@ def test_what_is_optional_holds_the_sheet_not_up(real: RealWorld) -> None:
 
 
 def test_rescue_stands_there_but_is_not_carried_out(real: RealWorld) -> None:
-    made = replace(real.plan(real.step("a", "spark-0", "start", "a")), rescue=(real.step("r", "spark-1", "start", "r"),))
+    made = replace(
+        real.plan(real.step("a", "spark-0", "start", "a")), rescue=(real.step("r", "spark-1", "start", "r"),)
+    )
     sheet = Sheet(real, made)
     assert sheet.sh("sh", "-e", str(real.op / "sheet.sh")).returncode == 0
     assert real.ran() == {"start a": 1}
@@ -160,7 +176,8 @@ def test_rescue_stands_there_but_is_not_carried_out(real: RealWorld) -> None:
 def test_a_variable_of_the_operators_shell_does_not_leak_into_a_launcher(real: RealWorld) -> None:
     script = 'env >"$1"'
     launch = replace(
-        real.step("a", "spark-0", "x", limit=100.0, detached=True), argv=("sh", "-c", script, "x", str(real.world / "env"))
+        real.step("a", "spark-0", "x", limit=100.0, detached=True),
+        argv=("sh", "-c", script, "x", str(real.world / "env")),
     )
     sheet = Sheet(real, real.plan(launch))
     assert sheet.sh("env", "SNAP=leaked", "sh", "-e", str(sheet.path)).returncode == 0
@@ -182,6 +199,7 @@ def test_words_cannot_leave_their_comment() -> None:
     assert "\x1b" not in by_hand(compiled(made))
 
 
+@settings(deadline=None, max_examples=40)
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=60), st.booleans())
 def test_any_script_arrives_as_it_is(tmp_path_factory: pytest.TempPathFactory, text: str, ends: bool) -> None:
     text = "END\nEND1\n$HOME `x` \\\n" + text + ("\n" if ends else "")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from host_bench import Bent, local, lost, until
-from runner_real import HOSTS, RealWorld
-from runner_world import OP
+from runner_real import RealWorld
+from runner_world import HOSTS
 
 from console.execution import detached, files
 from console.execution.detached import Phase
@@ -67,7 +68,7 @@ class Bench:
 
     @property
     def here(self) -> list[dict[str, Any]]:
-        return [json.loads(row) for row in (self.keep / f"{OP}.jsonl").read_text().splitlines()]
+        return [json.loads(row) for row in (self.keep / f"{self.real.id}.jsonl").read_text().splitlines()]
 
 
 @pytest.fixture
@@ -81,15 +82,13 @@ async def test_it_is_carried_out_and_the_head_has_the_same_journal(bench: Bench)
     assert bench.real.up == {"old", "noted"}
     assert bench.here == bench.real.lines
     assert bench.here[0]["runs_on"] == "console"
-    assert (bench.real.folder / "current").read_text() == f"{OP}\n" and (bench.real.op / "sheet.sh").exists()
+    assert (bench.real.folder / "current").read_text() == f"{bench.real.id}\n" and (bench.real.op / "sheet.sh").exists()
     assert set(bench.real.ran().values()) == {1}
 
 
 async def test_its_times_are_those_of_the_heads_clock(bench: Bench) -> None:
     operation = bench.operation(bench.real.plan(bench.real.step("a", "spark-0", "start", "x")))
     assert await bench.run(operation, ahead=-1_000_000.0) == "done"
-    import time
-
     assert all(-1_000_100 < line["t"] - time.time() < -999_900 for line in bench.here)
 
 
@@ -98,7 +97,7 @@ async def test_an_answer_of_the_head_that_is_lost_doubles_no_line(bench: Bench, 
 
     def sometimes(output: Output) -> Output:
         nonlocal losing
-        if "append" in " ".join(output.command) and f"ops/{OP}/journal.jsonl" in output.command:
+        if "append" in " ".join(output.command) and f"ops/{bench.real.id}/journal.jsonl" in output.command:
             losing += 1
             return lost(output) if losing % 2 else output
         return output
@@ -122,9 +121,9 @@ async def test_closed_it_says_on_every_console_how_far_it_got(bench: Bench) -> N
         "HALF DONE after a, next: b on spark-2 (unknown): the console that carried it out was closed; "
         "left running on spark-2",
     )
-    state = await detached.state(bench.links["spark-2"], str(bench.real.folder), OP, "b")
+    state = await detached.state(bench.links["spark-2"], str(bench.real.folder), bench.real.id, "b")
     assert state.phase is Phase.RUNNING
-    await detached.stop(bench.links["spark-2"], str(bench.real.folder), OP, "b")
+    await detached.stop(bench.links["spark-2"], str(bench.real.folder), bench.real.id, "b")
 
 
 async def test_a_console_that_died_is_carried_on_by_another_and_no_step_runs_twice(bench: Bench) -> None:
@@ -134,7 +133,7 @@ async def test_a_console_that_died_is_carried_on_by_another_and_no_step_runs_twi
     await until(lambda: "slow 2" in bench.real.ran(), "the unit runs")
     await first.let_go()
     assert await first.wait() == "lost" and bench.real.lines[-1]["kind"] != "end"
-    kept = await stored(bench.links["spark-0"], str(bench.real.folder), OP)
+    kept = await stored(bench.links["spark-0"], str(bench.real.folder), bench.real.id)
     assert kept is not None
     bench.keep = bench.real.root / "another"  # another machine
     assert await bench.run(taken_over(kept, operator="ben", console="ben@desk 2", epoch=4)) == "done"
@@ -183,7 +182,7 @@ async def test_fenced_at_the_beginning_nothing_is_begun(bench: Bench) -> None:
     (bench.real.folder / "epoch").write_text("9\n")
     with pytest.raises(Refused, match="newer lease"):
         await bench.begin(bench.operation(bench.real.swap()))
-    assert not bench.real.ran() and not (bench.keep / f"{OP}.jsonl").exists()
+    assert not bench.real.ran() and not (bench.keep / f"{bench.real.id}.jsonl").exists()
 
 
 async def test_a_rank_that_is_away_is_asked_again(bench: Bench) -> None:
@@ -203,7 +202,9 @@ async def test_another_journal_on_the_head_is_not_written_over(bench: Bench) -> 
     running = await bench.begin(operation)
     async with asyncio.timeout(60):
         assert await running.wait() == "done"
-    await files.put(bench.links["spark-0"], str(bench.real.folder), None, f"ops/{OP}/journal.jsonl", "something\n")
+    await files.put(
+        bench.links["spark-0"], str(bench.real.folder), None, f"ops/{bench.real.id}/journal.jsonl", "something\n"
+    )
     again = await bench.begin(operation)
     async with asyncio.timeout(60):
         assert await again.wait() == "done"

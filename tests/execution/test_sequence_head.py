@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
+import shutil
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from host_bench import Bent, lacking, local, lost, until
-from runner_real import HOSTS, RealWorld
-from runner_world import OP
+from runner_real import RealWorld
 
+from console.actions.plan import Plan
 from console.execution import detached, files
 from console.execution.detached import Phase
-from console.execution.sequence import taken_over
+from console.execution.sequence import Operation, taken_over
 from console.execution.sequence_head import Journal, can_run, carry_on, newest_run, start_on_head, stop, stored
 from console.execution.sequence_reach import reach_from_head
 from console.reach.local import LocalLink
@@ -29,39 +31,32 @@ async def link() -> AsyncIterator[LocalLink]:
 
 @pytest.fixture
 def real(tmp_path: Path) -> RealWorld:
+    """Nothing is on the head yet."""
     made = RealWorld(tmp_path)
-    (made.folder / "epoch").unlink()
-    for path in sorted(made.folder.rglob("*"), reverse=True):
-        path.unlink() if path.is_file() else path.rmdir()
+    shutil.rmtree(made.folder)
     return made
 
 
-def written(real: RealWorld, made: Any) -> dict[str, Any]:
-    """The operation; its file is not put anywhere."""
+def written(real: RealWorld, made: Plan) -> Operation:
+    """The operation of a plan, put nowhere."""
     real.op.mkdir(parents=True)
     found = real.write(made)
-    (real.op / "plan.json").unlink()
-    real.op.rmdir()
+    shutil.rmtree(real.folder)
     return found
 
 
 async def ended(link: LocalLink, real: RealWorld) -> Journal:
-    journal = Journal(link, str(real.folder), OP)
-
-    async def over() -> None:
-        import asyncio
-
-        async with asyncio.timeout(60):
-            while journal.end is None:
-                await journal.read()
-                await asyncio.sleep(0.05)
-
-    await over()
+    """The journal once it has its last line."""
+    journal = Journal(link, str(real.folder), real.id)
+    async with asyncio.timeout(60):
+        while journal.end is None:
+            await journal.read()
+            await asyncio.sleep(0.05)
     return journal
 
 
 async def runner_pid(link: LocalLink, real: RealWorld) -> int:
-    _, state = await newest_run(link, str(real.folder), OP)
+    _, state = await newest_run(link, str(real.folder), real.id)
     assert state.pid is not None
     return state.pid
 
@@ -73,9 +68,9 @@ async def test_it_is_put_on_the_head_started_there_and_read_back(link: LocalLink
     journal = await ended(link, real)
     assert journal.end is not None and journal.end["state"] == "done"
     assert real.up == {"old", "noted"}
-    assert (real.folder / "current").read_text() == f"{OP}\n"
+    assert (real.folder / "current").read_text() == f"{real.id}\n"
     assert (real.op / "sheet.sh").exists() and (real.op / "runner.py").exists()
-    assert await stored(link, str(real.folder), OP) == {**operation, **(await stored(link, str(real.folder), OP) or {})}
+    assert await stored(link, str(real.folder), real.id) == json.loads(json.dumps(operation))
     assert set(real.ran().values()) == {1}
     assert journal.lines == real.lines
 
@@ -92,7 +87,7 @@ async def test_a_second_start_joins_the_first(link: LocalLink, real: RealWorld) 
 async def test_a_start_whose_answer_is_lost_is_looked_up(link: LocalLink, real: RealWorld) -> None:
     operation = written(real, real.plan(real.step("a", "spark-1", "start", "old")))
     bent = Bent(link, after=lambda output: lost(output) if "start" in output.command else output)
-    assert (await start_on_head(bent, operation)).started  # type: ignore[arg-type]
+    assert (await start_on_head(bent, operation)).started
     await ended(link, real)
     assert real.ran() == {"start old": 1}
 
@@ -100,7 +95,7 @@ async def test_a_start_whose_answer_is_lost_is_looked_up(link: LocalLink, real: 
 async def test_a_head_without_python_cannot(link: LocalLink, real: RealWorld, tmp_path: Path) -> None:
     operation = written(real, real.swap())
     bare = Bent(link, before=lacking(tmp_path, "python3"))
-    begun = await start_on_head(bare, operation)  # type: ignore[arg-type]
+    begun = await start_on_head(bare, operation)
     assert not begun.started and begun.cannot and "no python3" in begun.problem
     assert not real.ran()
     folder = tmp_path / "old"
@@ -108,7 +103,7 @@ async def test_a_head_without_python_cannot(link: LocalLink, real: RealWorld, tm
     (folder / "python3").write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'json'\" >&2\nexit 1\n")
     (folder / "python3").chmod(0o755)
     old = Bent(link, before=lambda argv: ["env", f"PATH={folder}:{os.environ['PATH']}", *argv])
-    assert "3.8 or newer" in await can_run(old)  # type: ignore[arg-type]
+    assert "3.8 or newer" in await can_run(old)
     assert await can_run(link) == ""
 
 
@@ -129,7 +124,7 @@ async def test_killed_it_is_seen_as_lost_and_another_operator_carries_it_on(link
     os.kill(await runner_pid(link, real), signal.SIGKILL)
     unit, state = "", None
     while state is None or not state.over:
-        unit, state = await newest_run(link, str(real.folder), OP)
+        unit, state = await newest_run(link, str(real.folder), real.id)
     assert unit == "sequence" and state.phase in (Phase.FAILED, Phase.LOST)
     assert real.lines[-1]["kind"] != "end"
     later = taken_over(operation, operator="ben", console="ben@desk 2", epoch=5)
@@ -152,7 +147,7 @@ async def test_taken_over_while_it_runs_it_goes_on_under_the_new_epoch(link: Loc
     journal = await ended(link, real)
     assert journal.end is not None and journal.end["state"] == "done", journal.lines
     assert [line["from"] for line in journal.lines if line["kind"] == "takeover"] == ["ana"]
-    assert (await newest_run(link, str(real.folder), OP))[0] == "sequence"
+    assert (await newest_run(link, str(real.folder), real.id))[0] == "sequence"
 
 
 @pytest.mark.parametrize("steps", [False, True])
@@ -165,14 +160,14 @@ async def test_stopped_it_says_by_whom_and_units_end_only_if_meant(
     await until(lambda: real.ran(), "it runs")
     assert await stop(link, operation, operator="ben", epoch=7, steps=steps) == ""
     assert real.end[0] == "stopped" and "stopped by ben" in real.end[1]
-    state = await detached.state(link, str(real.folder), OP, "a")
+    state = await detached.state(link, str(real.folder), real.id, "a")
     assert state.phase is (Phase.STOPPED if steps else Phase.RUNNING)
-    await detached.stop(link, str(real.folder), OP, "a")
+    await detached.stop(link, str(real.folder), real.id, "a")
     assert real.ran() == {"slow 9": 1}
 
 
 async def test_the_journal_is_read_by_offset_and_a_torn_line_later(link: LocalLink, real: RealWorld) -> None:
-    journal = Journal(link, str(real.folder), OP)
+    journal = Journal(link, str(real.folder), real.id)
     assert await journal.read() == []
     path = real.op / "journal.jsonl"
     path.parent.mkdir(parents=True)
@@ -185,9 +180,9 @@ async def test_the_journal_is_read_by_offset_and_a_torn_line_later(link: LocalLi
 
 
 async def test_an_operation_file_that_is_damaged_is_none(link: LocalLink, real: RealWorld) -> None:
-    assert await stored(link, str(real.folder), OP) is None
-    await files.put(link, str(real.folder), None, f"ops/{OP}/plan.json", '{"v": 1')
-    assert await stored(link, str(real.folder), OP) is None
+    assert await stored(link, str(real.folder), real.id) is None
+    await files.put(link, str(real.folder), None, f"ops/{real.id}/plan.json", '{"v": 1')
+    assert await stored(link, str(real.folder), real.id) is None
 
 
 async def test_ways_are_tried_from_inside_a_unit_and_its_answers_are_kept(link: LocalLink, real: RealWorld) -> None:
@@ -204,15 +199,11 @@ async def test_ways_are_tried_from_inside_a_unit_and_its_answers_are_kept(link: 
             "spark-2": [[str(real.ssh), "spark-2"], [str(real.ssh), "spark-2"]],
             "spark-3": [],
         }
-        found = await reach_from_head(link, str(real.folder), candidates, op=OP)
+        found = await reach_from_head(link, str(real.folder), candidates, op=real.id)
     finally:
         del os.environ["SSH_AUTH_SOCK"]
     assert found.ways == {"spark-0": [str(shows), "spark-0"], "spark-1": [str(real.ssh), "spark-1"]}
     assert found.problems == ("spark-2: connect to spark-2: timed out", "spark-3: the head did not say")
     assert (real.world / "agent").read_text() == "agent=\n"
-    kept = await detached.log(link, str(real.folder), OP, "reach")
-    assert found.unit == f"{OP}/reach" and kept is not None and b"spark-2\t1\t255\tconnect to spark-2" in kept
-
-
-def test_three_hosts() -> None:
-    assert len(HOSTS) == 3
+    kept = await detached.log(link, str(real.folder), real.id, "reach")
+    assert found.unit == f"{real.id}/reach" and kept is not None and b"spark-2\t1\t255\tconnect to spark-2" in kept

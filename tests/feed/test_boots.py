@@ -121,9 +121,7 @@ class Lane:
         )
         self.feed._began -= 60.0
 
-    def note(
-        self, subject: str, text: str, severity: Severity, wall: float | None = None, deed: str = ""
-    ) -> None:
+    def note(self, subject: str, text: str, severity: Severity, wall: float | None = None, deed: str = "") -> None:
         assert subject == "lane"
         self.said.append(text)
 

@@ -16,6 +16,7 @@ import pictures
 from console.feed.foreign import GIVEN_UP_S, HEARD_S, KEPT_S, MOST_ACTS, Deed, Hands, deeds_of
 from console.readings.acting_types import Acting, Operation, OperationState, StepState, StepView
 from console.readings.quality import Reading
+from console.readings.watchdog import Watchdog, WatchdogState
 from console.snapshot import Event, Severity, Snapshot
 
 AT = pictures.spark4().wall
@@ -70,6 +71,14 @@ def test_another_time_host_or_kind_is_a_foreign_hand(one: Deed) -> None:
     (after,) = told(one, picture(read=60.0))
     assert after.foreign and after.text == f"foreign: container {NAME} was sent SIGTERM through Docker"
     assert (after.wall, after.subject, after.severity) == (one.event.wall, one.event.subject, one.event.severity)
+
+
+def test_a_watchdog_that_recovers_the_lane_is_named() -> None:
+    snapshot = picture()
+    dog = pictures.reading(Watchdog(WatchdogState.RECOVERY, "in recovery", True))
+    lanes = tuple(replace(lane, watchdog=dog) for lane in snapshot.lanes)
+    (after,) = told(deed(host=HOSTS[2]), replace(snapshot, lanes=lanes))
+    assert after.foreign and after.text.endswith("through Docker (its watchdog recovers the lane)")
 
 
 def test_launchers_on_the_head_reach_every_rank() -> None:

@@ -284,6 +284,18 @@ def test_a_plan_that_is_cut_short_shows_the_steps_that_are_there() -> None:
     assert found.problem == f"plan.json of {OP} is damaged or too long: 3 steps of it were read"
 
 
+def test_a_plan_whose_outline_was_read_shows_every_step_though_its_commands_are_cut_off() -> None:
+    whole = json.loads(plan())
+    outline = {"steps": whole["steps"], "rescue": []}
+    text = json.dumps({"outline": outline, **whole})
+    head = json.dumps({"outline": outline})[:-1] + json.dumps({key: whole[key] for key in ("verb", "title")})[1:]
+    for cut in (text[: text.rindex('"stop-1"')], head[:-1]):
+        found = read(begin() + done("disarm"), 5.0, planned=cut)
+        assert found.operation is not None
+        assert [one.id for one in found.operation.steps] == [one["id"] for one in whole["steps"]]
+        assert found.problem == ""
+
+
 def test_prefixes_of_an_object_never_say_what_is_not_there() -> None:
     text = json.dumps({"a": 1, "b": [1, {"c": "]"}, 3], "d": "x"})
     whole = json.loads(text)

@@ -74,3 +74,17 @@ def test_output_that_is_no_terminal_is_written_as_it_is() -> None:
     file.write("plain")
     assert os.read(reader, 100) == b"plain"
     assert not file.isatty()
+
+
+def test_what_was_written_and_what_was_dropped_is_counted() -> None:
+    master, slave = pty.openpty()
+    file = TerminalFile(slave, lambda: None, patience=0.05)
+    file.write("x")
+    assert file.written == 1
+    while not file.stalled:
+        file.write("y" * 4096)
+    count = file.written
+    file.write("dropped")
+    assert file.written == count + 1
+    os.close(master)
+    os.close(slave)

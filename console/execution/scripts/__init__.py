@@ -13,8 +13,8 @@ from console.reach.link import Link
 from console.readings.output import Outcome, Output
 from console.sanitize import line
 
-NAMES = ("statedir", "fence", "starter", "lease", "put", "append", "drop", "read", "deadman")
-"""What there is; `common` is the head of each, `step` the reading part of `starter`."""
+NAMES = ("statedir", "fence", "starter", "reader", "lease", "put", "append", "drop", "read", "deadman")
+"""What there is; `common` is the head of each, `step` what `starter` and `reader` share."""
 
 
 class Exit(IntEnum):
@@ -38,8 +38,10 @@ def script(name: str) -> str:
     if bare not in NAMES:
         raise ValueError(f"no script {name!r}: there are {', '.join(NAMES)}")
     folder = resources.files(__name__)
-    parts = ("common", "step", bare) if bare == "starter" else ("common", bare)
-    return "".join(folder.joinpath(f"{part}.sh").read_text(encoding="utf-8") for part in parts)
+    parts = ("common", "step", bare) if bare in ("starter", "reader") else ("common", bare)
+    rows = "".join(folder.joinpath(f"{part}.sh").read_text(encoding="utf-8") for part in parts).split("\n")
+    # a third less to send; no text in them spans lines that begin with blanks or a #
+    return "".join(f"{kept}\n" for row in rows if (kept := row.strip()) and not kept.startswith("#"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -307,10 +307,10 @@ is_capped() {
 
 wait_until_begun() {
     tries=0
-    while [ "$tries" -lt 50 ]; do
+    while [ "$tries" -lt 250 ]; do
         look locked
         [ "$state" = absent ] || return 0
-        sleep 0.1
+        sleep 0.02
         tries=$((tries + 1))
     done
 }
@@ -446,15 +446,6 @@ stop() {
     answer
 }
 
-# ---- read
-
-bytes_from() {
-    number "$1" && number "$2" || cannot "not an offset and a number of bytes: $1 $2"
-    plain "$S/log"
-    [ -f "$S/log" ] || return 0
-    tail -c "+$(($1 + 1))" "$S/log" | head -c "$2"
-}
-
 case $verb in
 start | stop | modes) folder "${2:-}" ;;
 *) reading "${2:-}" ;;
@@ -471,15 +462,6 @@ start)
     shift 4
     start "$@"
     ;;
-state)
-    look
-    answer
-    ;;
-follow)
-    look
-    answer "data=$(bytes_from "${5:-}" "${6:-}" | base64 | tr -d '\n')"
-    ;;
-log) bytes_from "${5:-}" "${6:-}" ;;
 stop) stop "${5:-}" ;;
-*) cannot "no such verb: $verb" ;;
+*) read_verb "${5:-}" "${6:-}" ;;
 esac

@@ -247,3 +247,27 @@ answer() {
         "pid=$pid" "boot=$boot" "loadstate=$loaded" "size=$size" "log=$S/log" "words=$words" "$@"
 }
 
+# ---- what only reads
+
+bytes_from() {
+    number "$1" && number "$2" || cannot "not an offset and a number of bytes: $1 $2"
+    plain "$S/log"
+    [ -f "$S/log" ] || return 0
+    tail -c "+$(($1 + 1))" "$S/log" | head -c "$2"
+}
+
+read_verb() {
+    case $verb in
+    state)
+        look
+        answer
+        ;;
+    follow)
+        look
+        answer "data=$(bytes_from "$1" "$2" | base64 | tr -d '\n')"
+        ;;
+    log) bytes_from "$1" "$2" ;;
+    *) cannot "no such verb: $verb" ;;
+    esac
+}
+

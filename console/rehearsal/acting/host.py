@@ -82,6 +82,7 @@ class ActingHosts:
         own: dict[str, Twin] = {
             "fence": self._fence,
             "starter": units.starter,
+            "reader": units.starter,
             "once": units.once,
             "look": units.look,
             "wait": units.wait,

@@ -1,0 +1,207 @@
+"""The four actions from the command line on real hosts: what the lane is afterwards, and what the ledger says of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from acting_cluster import ActingCluster
+from acting_console import GOOD, REFUSED, Console, Done, kept, newest, steps_of
+from acting_docker import ActingDocker
+from acting_fleet import CONTAINER, ActingFleet
+from acting_parts import NEW, OLD, STATE
+from bed.client import Bed, BedHost
+from bed.system import wait_for
+
+pytestmark = [pytest.mark.bed, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def installed(bed: Bed, three: tuple[BedHost, ...]) -> Iterator[ActingFleet]:
+    """The launcher-and-watchdog lane on three hosts."""
+    found = ActingFleet(bed, three)
+    try:
+        found.install()
+        yield found
+    finally:
+        found.clear()
+
+
+@pytest.fixture
+def fleet(installed: ActingFleet) -> ActingFleet:
+    """The same, serving NEW with an armed watchdog."""
+    installed.reset()
+    return installed
+
+
+@pytest.fixture
+def docker(three: tuple[BedHost, ...]) -> Iterator[ActingDocker]:
+    """The Docker lane on one host, serving NEW."""
+    found = ActingDocker(three[1])
+    try:
+        found.install()
+        found.serve()
+        yield found
+    finally:
+        found.clear()
+
+
+@pytest.fixture
+def cluster(bed: Bed) -> Iterator[ActingCluster]:
+    """The flag-file lane on two hosts, serving NEW."""
+    found = ActingCluster(bed.hosts[:2])
+    try:
+        found.install()
+        found.serve()
+        yield found
+    finally:
+        found.clear()
+
+
+def console_for(lane: ActingFleet | ActingDocker | ActingCluster, folder: Path) -> Console:
+    """A console over a lane."""
+    return Console(lane.fleet_file(folder), folder / "state", lane.name)
+
+
+def went_well(console: Console, head: BedHost, done: Done) -> None:
+    """The command says so, the head's journal says so of every step, and the ledger, here and on the head, too."""
+    assert done.code == GOOD, done.text
+    operation = newest(head, console.lane)
+    steps = steps_of(head, console.lane, operation)
+    assert steps and set(steps.values()) <= {"done", "satisfied"}, steps
+    told = [line for line in done.out.splitlines() if line.startswith(("  done ", "  satisfied "))]
+    assert len(told) == len(steps), f"every step's end is told: {done.out}"
+    assert console.outcome(operation) == "done"
+    console.ledger_good()
+    copy = [json.loads(line) for line in kept(head, console.lane, "ledger.jsonl").splitlines()]
+    assert copy == console.records(), "the head has the same record"
+    assert not kept(head, console.lane, "lease"), "the lease was given back"
+
+
+# --- the launcher-and-watchdog lane
+
+
+def test_disarm_and_arm_the_fleets_watchdog(fleet: ActingFleet, tmp_path: Path) -> None:
+    console, serving = console_for(fleet, tmp_path), fleet.standing()
+    went_well(console, fleet.head, console.do("disarm"))
+    assert fleet.watchdogs() == [] and fleet.lock() == ""
+    debts = json.loads(kept(fleet.head, "dsv41", "debts.json"))
+    assert [(one["what"], one["operator"]) for one in debts] == [("watchdog", "ana")]
+    assert console.status()["acting"]["value"]["debts"][0]["what"] == "watchdog"
+
+    went_well(console, fleet.head, console.do("arm"))
+    pid = fleet.until_armed()
+    assert fleet.lock() == str(pid)
+    assert not kept(fleet.head, "dsv41", "debts.json"), "the debt is struck out"
+    assert fleet.standing() == serving, "the lane served all the time"
+
+
+def test_stop_and_relaunch_the_fleet(fleet: ActingFleet, tmp_path: Path) -> None:
+    console, before = console_for(fleet, tmp_path), fleet.standing()
+    went_well(console, fleet.head, console.do("stop"))
+    assert fleet.statuses() == ["exited"] * 3 and fleet.watchdogs() == [] and fleet.standing() is None
+    folder = f"{STATE}/bed.dsv41/ops/{newest(fleet.head, 'dsv41')}/evidence"
+    for host in fleet.hosts:
+        saved = host.root("sh", "-c", f"cat {folder}/{CONTAINER}.log")
+        assert "engram layer 1" in saved, f"the log of {host.name} was kept"
+    refused = console.do("arm")
+    assert refused.code == REFUSED and fleet.watchdogs() == [], "its next check would relaunch the lane"
+
+    went_well(console, fleet.head, console.do("relaunch"))
+    after = fleet.standing()
+    assert before is not None and after is not None
+    assert (after.revision, after.rows, after.started > before.started) == (NEW, before.rows, True)
+    pid = fleet.until_armed()
+    units = fleet.head.root("sh", "-c", "systemctl list-units --all 'laneswap-*' --plain --no-legend | wc -l")
+    assert units.strip() == "0" and fleet.watchdogs() == [pid], "it lives on though the unit that started it is gone"
+
+
+def test_roll_the_fleet_back_and_forward(fleet: ActingFleet, tmp_path: Path) -> None:
+    """One rank's old rows are gone: they are built anew. Afterwards the same key leads to where it came from."""
+    fleet.drop_rows(1, OLD)
+    console = console_for(fleet, tmp_path)
+    went_well(console, fleet.head, console.do("rollback"))
+    found = fleet.standing()
+    assert found is not None and (found.revision, found.rows) == (OLD, {0: "own", 1: "own", 2: "own"})
+    assert fleet.site_revision() == OLD
+    fleet.until_armed()
+    site = fleet.head.root("stat", "-c", "%U %a", f"{fleet.root}/launch/fleet.env").split()
+    assert site == [fleet.head.user, "644"]
+
+    went_well(console, fleet.head, console.do("rollback"))
+    found = fleet.standing()
+    assert found is not None and (found.revision, found.rows) == (NEW, {0: "own", 1: "own", 2: "own"})
+    assert fleet.site_revision() == NEW and fleet.site_text(NEW) == fleet.head.root(
+        "cat", f"{fleet.root}/launch/fleet.env"
+    ), "edited there and back, it is the same byte for byte"
+
+
+def test_a_plan_that_was_looked_at_is_the_one_that_goes(fleet: ActingFleet, tmp_path: Path) -> None:
+    console = console_for(fleet, tmp_path)
+    looked_at = console.plan("stop")["plan_id"]
+    fleet.hosts[1].docker("rm", "--force", CONTAINER)
+    wait_for(lambda: "check failed 1/3" in fleet.watchdog_log(), "the watchdog noticed", limit=60)
+    fleet.end_watchdogs()
+    done = console.run("do", "dsv41", "stop", "--plan", looked_at)
+    assert done.code == REFUSED and "running" in fleet.statuses(), done.text
+    assert not newest(fleet.head, "dsv41"), "nothing was sent"
+
+
+# --- the Docker lane
+
+
+def test_the_actions_on_the_docker_lane(docker: ActingDocker, tmp_path: Path) -> None:
+    console, ids = console_for(docker, tmp_path), {name: seen.id for name, seen in docker.containers().items()}
+    new, old = docker.id_of(NEW), docker.id_of(OLD)
+    refused = console.do("disarm")
+    assert refused.code == REFUSED and "has no watchdog" in refused.text
+
+    went_well(console, docker.host, console.do("stop"))
+    assert docker.running() == [] and docker.standing() is None
+    went_well(console, docker.host, console.do("relaunch"))
+    assert {name: seen.id for name, seen in docker.containers().items()} == ids, "started again, not made anew"
+    found = docker.standing()
+    assert found is not None and found.revision == NEW
+
+    went_well(console, docker.host, console.do("rollback"))
+    found = docker.standing()
+    assert found is not None and found.revision == OLD
+    names = {seen.id: name for name, seen in docker.containers().items()}
+    assert names == {
+        new: "dsv41-vllm-v21-fused-split-RETIRED-REF",
+        old: "dsv41-vllm-v20-nightly-BOUND-REF",
+    }, "the names carry the state"
+
+    went_well(console, docker.host, console.do("rollback"))
+    found = docker.standing()
+    assert found is not None and found.revision == NEW
+    assert {name: seen.id for name, seen in docker.containers().items()} == ids
+
+
+def test_restart_policies_go_with_the_roles(docker: ActingDocker, tmp_path: Path) -> None:
+    new, old = docker.id_of(NEW), docker.id_of(OLD)
+    docker.restart_policy(new, "unless-stopped")
+    console = console_for(docker, tmp_path)
+    went_well(console, docker.host, console.do("rollback"))
+    policies = {seen.id: seen.restart for seen in docker.containers().values()}
+    assert policies == {new: "no", old: "unless-stopped"}, "what is kept stopped does not come back by itself"
+
+
+# --- the flag-file lane
+
+
+def test_the_actions_on_the_flag_file_lane(cluster: ActingCluster, tmp_path: Path) -> None:
+    console, before = console_for(cluster, tmp_path), cluster.standing()
+    went_well(console, cluster.head, console.do("disarm"))
+    assert cluster.flags() == ["pause"] and cluster.watchdog_active()
+    went_well(console, cluster.head, console.do("arm"))
+    assert cluster.flags() == [] and cluster.standing() == before
+
+    went_well(console, cluster.head, console.do("stop"))
+    assert cluster.statuses() == ["absent"] * 2 and cluster.flags() == ["pause"]
+    went_well(console, cluster.head, console.do("relaunch"))
+    after = cluster.standing()
+    assert before is not None and after is not None and after.revision == NEW and after.started > before.started
+    assert cluster.flags() == [] and cluster.watchdog_active()
