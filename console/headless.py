@@ -108,19 +108,22 @@ def _gpus_settled(host: HostView) -> bool:
     return _tried(host.gpus) or (facts is not None and not facts.nvidia_smi)
 
 
-def _lane_settled(snapshot: Snapshot, lane: LaneView) -> bool:
+def _lane_settled(snapshot: Snapshot, lane: LaneView, *, rates: bool = True) -> bool:
+    """`rates`: also what takes a second scrape to be told."""
     head = snapshot.host(lane.lane.head)
     if lane.lane.via == "ssh" and head.link.status is not LinkStatus.UP:
         return bool(head.link.error)
     throughput = lane.throughput.value
-    scraped = bool(lane.throughput.error) or (throughput is not None and throughput.window > 0)
+    rated = throughput is not None and (throughput.window > 0 or not rates)
+    scraped = bool(lane.throughput.error) or rated
     acting = lane.acting is None or lane.acting.down_since is not None or _tried(lane.acting)
     return _tried(lane.health) and scraped and acting
 
 
 def lane_settled(snapshot: Snapshot, lane: LaneView) -> bool:
-    """True once all that an action on this lane rests on has been read, or is known not to be readable."""
-    if not _lane_settled(snapshot, lane):
+    """True once all that an action on this lane rests on has been read, or is known not to be readable. What it cuts
+    off is told by one scrape; nobody waits for the next one at three in the morning."""
+    if not _lane_settled(snapshot, lane, rates=False):
         return False
     acting = lane.acting.value if lane.acting is not None else None
     if acting is not None and acting.operation is not None and acting.operation.unread:

@@ -178,6 +178,7 @@ async def _do(
 ) -> int:
     from console.actions.plan import Verb
     from console.actions.telling import as_text
+    from console.execution.hands import Unclear
     from console.execution.policy import Refused
 
     async with lane_ready(feed, lane, wait) as ready:
@@ -192,6 +193,9 @@ async def _do(
             begun = await ready.hands.begin(made, decision, confirmation, wish)
         except Refused as refused:
             return _refuse(str(refused))
+        except Unclear as unclear:
+            print(line(f"outcome unknown: {unclear}", 600), file=sys.stderr)
+            return EXIT_UNKNOWN
         print(line(begun.words, 400), flush=True)
         if detach and begun.runs_on == "head":
             return EXIT_GOOD

@@ -45,6 +45,10 @@ class Begun:
     words: str
 
 
+class Unclear(Exception):
+    """It may or may not have begun: it has to be looked up before anything else is done."""
+
+
 def operation_id(verb: Verb) -> str:
     """`20261201T031502Z-rollback-4c19e0`."""
     return f"{stamp()}-{verb.value}-{secrets.token_hex(3)}"
@@ -148,7 +152,7 @@ class Carrying:
             if started.started:
                 return Begun(op, "head", f"{plan.verb.value} began: operation {op}, detached on {plan.head}")
             if not started.cannot:
-                raise Refused(_not_started(started))
+                raise (Unclear if started.unknown else Refused)(_not_started(started))
             ways = started.problem
         return await self._here_then(operation, plan, ways)
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from console.actions.plan import Plan
 from console.execution import files
 from console.execution.ledger import CARRIED_ON, Entry, Ledger, LedgerError
-from console.execution.policy import Refused
 from console.execution.tenure import Ground, Tenure
 from console.readings.acting_types import Operation, OperationState, StepState, StepView
 from console.readings.ledger import Kind, Record
@@ -46,15 +45,9 @@ class Recording:
         self._ground, self._ledger, self._tenure, self._tell = ground, ledger, tenure, tell
         self._open: dict[str, _Open] = {}
         self._owed: list[Entry] = []
-        self._unsynced: dict[str, int] = {}
         self._due: dict[str, float] = {}
         self._problem = ""
         self._turn = asyncio.Lock()
-
-    @property
-    def unsynced(self) -> dict[str, int]:
-        """Lines by lane that its head has not got."""
-        return {lane: count for lane, count in self._unsynced.items() if count}
 
     def lanes(self) -> set[str]:
         """Lanes on which an operation of ours has no outcome yet."""
@@ -152,23 +145,22 @@ class Recording:
 
     async def sync(self, lane: str) -> bool:
         """Copy to the lane's head what it has not got; whether it has all now."""
+        left = 0
         try:
             pending = await asyncio.to_thread(self._ledger.pending, lane)
-            if not pending.lines:
-                self._unsynced[lane] = 0
-                return True
-            self._unsynced[lane] = len(pending.lines)
-            link, folder = self._tenure.way(lane)
-            # no epoch: a record is never refused, whoever holds the lane by now
-            written = await files.append(link, folder, None, LEDGER, "".join(pending.lines))
-            if not written.ok:
-                return False
-            await asyncio.to_thread(self._ledger.acknowledge, lane, pending)
-        except (LedgerError, Refused) as error:
+            left = len(pending.lines)
+            if pending.lines:
+                link, folder = self._tenure.way(lane)
+                # no epoch: a record is never refused, whoever holds the lane by now
+                written = await files.append(link, folder, None, LEDGER, "".join(pending.lines))
+                if written.ok:
+                    await asyncio.to_thread(self._ledger.acknowledge, lane, pending)
+                    left = 0
+        except LedgerError as error:
             self._complain(error)
             return False
-        self._unsynced[lane] = 0
-        return True
+        self._ground.unsynced(lane, left)
+        return not left
 
     def _complain(self, error: Exception) -> None:
         """Once for each problem."""

@@ -33,7 +33,7 @@ MARGIN = 15.0
 """Seconds beyond a command's limit after which an answer of our own link is no longer waited for."""
 LAST_SYNC = 8.0
 """Seconds that the head is given for the rest of the journal once the sequence has ended."""
-RETRY = 2.0
+RETRY, LAST_RETRY = 2.0, 0.5
 LONGEST_END = LONG_STOP + LAST_SYNC
 
 
@@ -187,9 +187,11 @@ class InConsole:
             self._transport.let_go()
             syncing.cancel()
             await asyncio.gather(syncing, return_exceptions=True)
+            self._known = False  # what was cut off in the middle may have arrived all the same
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LAST_SYNC):
-                    await self._sync()
+                    while not await self._sync():  # what was cut off just now is looked up first
+                        await asyncio.sleep(LAST_RETRY)
             os.close(self._lock)
 
     # -- the head's copy

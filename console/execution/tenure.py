@@ -42,6 +42,10 @@ class Ground(Protocol):
         """The newest picture."""
         ...
 
+    def unsynced(self, lane: str, lines: int) -> None:
+        """Show how many lines of this machine's ledger the lane's head does not have yet."""
+        ...
+
 
 class Tenure:
     """The leases of one console."""

@@ -88,3 +88,7 @@ class RehearsalSource:
     def places(self, lane: str) -> Places:
         """Where the things of a lane lie, as far as known. Raises KeyError."""
         return self._feed.places(lane)
+
+    def unsynced(self, lane: str, lines: int) -> None:
+        """How many lines of the ledger the head of `lane` does not have yet. Raises KeyError."""
+        self._feed.unsynced(lane, lines)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -152,13 +154,17 @@ class RehearsalHost:
             await asyncio.gather(work, gone, return_exceptions=True)
         if work.cancelled():
             status, out, err = TERMINATED if ended else TIMED_OUT, "", ""
+        elif (fault := work.exception()) is not None:
+            print(f"rehearsal: {asked.argv[:2]} ended oddly: {fault!r}", file=sys.stderr, flush=True)
+            return process.exit_with_signal("ABRT")
         else:
             done = work.result()
             status, out, err = done.status or 0, done.out, done.err
         said, complained = asked.framed(out, err, status)
-        process.stdout.write(said)
-        process.stderr.write(complained)
-        process.exit(status)
+        with contextlib.suppress(OSError, asyncssh.Error):  # the console is gone: nobody is left to be told
+            process.stdout.write(said)
+            process.stderr.write(complained)
+            process.exit(status)
 
     async def _run(self, process: Process, played: Played) -> None:
         """Run one of our own scripts as the login shell would, and pass bytes until it ends."""

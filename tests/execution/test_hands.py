@@ -14,7 +14,7 @@ import pytest
 
 from console.actions.plan import Plan, Probe, Stage, Step, Verb
 from console.execution import deadman
-from console.execution import hands as hands_module
+from console.execution import deciding as deciding_module
 from console.execution.hands import Hands
 from console.execution.policy import Confirmation, Decision, How, Need, Refused, clock
 from console.feed import Feed
@@ -57,7 +57,7 @@ class Scene:
         fleet = parse(FLEET.format(state=folder / "state"))
         self.feed = Feed(apply_recipes(fleet))
         self.said: list[str] = []
-        monkeypatch.setattr(hands_module, "plan_of", lambda verb, *_, **__: replace(self.plan, verb=verb))
+        monkeypatch.setattr(deciding_module, "plan_of", lambda verb, *_, **__: replace(self.plan, verb=verb))
 
     @contextlib.asynccontextmanager
     async def hands(self, operator: str = "ana", **more: Any) -> AsyncIterator[Hands]:
@@ -90,7 +90,11 @@ class Scene:
     async def ended(self, op: str) -> Operation:
         def over() -> bool:
             found = self.operation()
-            return found is not None and found.id == op and found.state not in (OperationState.RUNNING, OperationState.UNKNOWN)
+            return (
+                found is not None
+                and found.id == op
+                and found.state not in (OperationState.RUNNING, OperationState.UNKNOWN)
+            )
 
         await self.until(over, f"{op} ended")
         found = self.operation()
@@ -137,8 +141,8 @@ async def test_an_action_is_recorded_before_it_goes_and_when_it_ended(scene: Sce
 async def test_without_the_lanes_name_nothing_is_sent(scene: Scene, name: str) -> None:
     async with scene.hands() as hands:
         made, decision = await hands.plan("lane", Verb.STOP)
-        words = await hands.act(made, decision, typed(made, name=name))
-        assert "Nothing was sent" in words
+        with pytest.raises(Refused):
+            await hands.act(made, decision, typed(made, name=name))
         assert scene.operation() is None and scene.lines() == []
         assert await hands.ledger() == ()
 
@@ -147,23 +151,26 @@ async def test_a_decision_made_elsewhere_asks_for_no_less(scene: Scene) -> None:
     async with scene.hands() as hands:
         made = scene.plan
         letter = Confirmation(How.LETTER, made.id, clock())
-        words = await hands.act(made, Decision(Verb.STOP, "lane", need=Need.LETTER), letter)
-        assert "Nothing was sent" in words and scene.lines() == []
+        with pytest.raises(Refused, match="name typed"):
+            await hands.act(made, Decision(Verb.STOP, "lane", need=Need.LETTER), letter)
+        assert scene.lines() == []
 
 
 async def test_a_plan_that_comes_out_different_is_refused(scene: Scene) -> None:
     async with scene.hands() as hands:
         made, decision = await hands.plan("lane", Verb.STOP)
         scene.plan = replace(scene.plan, facts=(("container", "other"),))
-        words = await hands.act(made, decision, typed(made))
-        assert "has changed" in words and "other" in words and scene.lines() == []
+        with pytest.raises(Refused, match="has changed.*other"):
+            await hands.act(made, decision, typed(made))
+        assert scene.lines() == []
 
 
 async def test_read_only_hands_do_nothing(scene: Scene) -> None:
     async with scene.hands(read_only=True) as hands:
         made, decision = await hands.plan("lane", Verb.STOP)
         assert "read-only" in decision.denied
-        assert "Nothing was sent" in await hands.act(made, decision, typed(made))
+        with pytest.raises(Refused, match="read-only"):
+            await hands.act(made, decision, typed(made))
         assert "read-only" in await hands.open_window("lane", "a reason", 1500, "lane")
         assert not (scene.folder / "state").exists()
 
@@ -203,8 +210,9 @@ async def test_another_operator_is_denied_and_may_take_over(scene: Scene) -> Non
         assert "held by ana" in decision.denied
         assert "yours now" in await ben.take_over("lane", "lane")
         made, decision = await ana.plan("lane", Verb.STOP)
-        words = await ana.act(made, decision, typed(made))
-        assert "Nothing was sent" in words and scene.lines() == []
+        with pytest.raises(Refused):
+            await ana.act(made, decision, typed(made))
+        assert scene.lines() == []
         kinds = [record.kind for record in await ben.ledger()]
         assert Kind.TAKEOVER in kinds
 
@@ -250,7 +258,6 @@ async def test_a_rollback_ends_what_runs(scene: Scene) -> None:
         second = await go(hands, Verb.ROLLBACK)
         assert (await scene.ended(second)).state is OperationState.DONE
         assert scene.lines() == ["long", "back"]
-
 
 
 async def test_with_a_webhook_the_head_is_told_to_watch_over_an_open_window(

@@ -102,17 +102,17 @@ def test_a_plan_has_one_id_changes_nothing_and_is_refused_once_the_world_has_mov
 ) -> None:
     before = lane.containers()
     shown = ana.plan("rollback")
-    assert shown["id"] == ana.plan("rollback")["id"] and shown["policy"]["needs"] == "lane name"
+    assert shown["plan"] == ana.plan("rollback")["plan"] and shown["policy"]["needs"] == "lane name"
     assert lane.containers() == before and not Head(lane.host, lane.name).operations()
 
     lane.behind("stop", SERVING)
-    moved = ana.run("do", "station", "rollback", "--plan", shown["id"])
-    assert moved.code == 4 and "Nothing was sent" in moved.err and shown["id"] in moved.err, moved.text
+    moved = ana.run("do", "station", "rollback", "--plan", shown["plan"])
+    assert moved.code == 4 and "Nothing was sent" in moved.err and shown["plan"] in moved.err, moved.text
     assert lane.running() == [] and not ana.intents()
 
     now = ana.plan("rollback")
-    assert now["id"] != shown["id"]
-    done = ana.run("do", "station", "rollback", "--plan", now["id"])
+    assert now["plan"] != shown["plan"]
+    done = ana.run("do", "station", "rollback", "--plan", now["plan"])
     assert done.code == 0, done.text
     ana.ledger_good()
     found = lane.standing()

@@ -22,7 +22,7 @@ from console.rehearsal.scenario import ContainerModel, EngineModel
 from console.rehearsal.watching import UnitWatchdog
 
 SGLANG, CLUSTER = "sglang-fleet-env", "vllm-cluster-env"
-CHECK_S, GPU_S, RUN_S, POLL_S = 2.0, 1.5, 1.2, 20.0
+CHECK_S, GPU_S, RUN_S, POLL_S = 4.0, 2.0, 3.0, 20.0
 """Seconds for a rank's check, until its GPU is free, for its `docker run`; between two looks at health."""
 READY_S, UP_S = 2400.0, 3600.0
 """Seconds after which the launchers give up."""

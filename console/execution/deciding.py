@@ -1,0 +1,138 @@
+"""What an action would do now and what it takes for it to go: a plan from the newest picture, decided by the policy."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, replace
+
+from console.actions.plan import Plan, Verb
+from console.actions.plans import plan_of
+from console.execution import policy, window
+from console.execution.ledger import Ledger, LedgerError
+from console.execution.policy import Decision, Refused
+from console.execution.situation import Me, situation
+from console.execution.tenure import Ground, Tenure, frozen_plan
+from console.snapshot import LaneView, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How an action is asked for beyond its verb."""
+
+    drain_s: float = 0.0
+    break_glass: bool = False
+    take_over: bool = False
+
+
+NO_WISH = Wish()
+
+
+class Deciding:
+    """Plans and decisions of one console. Changes nothing anywhere."""
+
+    def __init__(self, ground: Ground, own: Me, tenure: Tenure, ledger: Ledger, *, read_only: bool) -> None:
+        self._ground, self.own, self.tenure, self._ledger = ground, own, tenure, ledger
+        self.read_only = read_only
+        self.frozen: dict[str, window.Window] = {}
+        """Open windows as their heads have them."""
+
+    async def plan(self, lane: str, verb: Verb, wish: Wish) -> tuple[Plan, Decision]:
+        """What the action would do now, and what it takes for it to go."""
+        await self.read_frozen(lane)
+        plan = self.planned(lane, verb, wish)
+        return plan, self.decided(plan, wish, ledger_ok=await self.writable())
+
+    def deadline(self, lane: str) -> float | None:
+        """Until when a debt that is made now is to be paid: the window's deadline, Unix seconds by the head's clock."""
+        found = self.frozen.get(lane)
+        return found.deadline if found is not None else None
+
+    async def writable(self) -> bool:
+        """Whether the ledger could be written now: a full disk is found before the operator confirms."""
+        try:
+            await asyncio.to_thread(self._ledger.check)
+        except LedgerError:
+            return False
+        return True
+
+    def view(self, lane: str) -> LaneView:
+        """The lane now."""
+        return self._ground.snapshot().lane(lane)
+
+    def planned(self, lane: str, verb: Verb, wish: Wish) -> Plan:
+        """What the action would do now."""
+        snapshot = self._ground.snapshot()
+        view = snapshot.lane(lane)
+        frozen = frozen_plan(self.frozen.get(lane)) if verb is Verb.ROLLBACK else None
+        recipe, places = self._ground.recipes[lane], self._ground.places(lane)
+        plan = plan_of(verb, snapshot, view, recipe, places, frozen=frozen, drain_s=wish.drain_s)
+        if frozen is not None and plan.refused and not _all_read(snapshot, view):
+            # not proved impossible, only not seen now: the steps as they were frozen still name everything by id
+            return replace(frozen, unknown=(f"readiness: {plan.refused}",))
+        return plan
+
+    def decided(self, plan: Plan, wish: Wish, *, ledger_ok: bool) -> Decision:
+        """What it takes for the plan to go now."""
+        snapshot = self._ground.snapshot()
+        found = situation(
+            snapshot,
+            snapshot.lane(plan.lane),
+            plan,
+            self.own,
+            held=self.tenure.held(plan.lane),
+            ledger_ok=ledger_ok,
+            read_only=self.read_only,
+            break_glass=wish.break_glass,
+        )
+        if wish.take_over and found.holder is policy.Holder.OTHER:
+            found = replace(found, holder=policy.Holder.EXPIRED)
+        return policy.decide(plan.verb, found)
+
+    async def read_frozen(self, lane: str) -> None:
+        """The window as the head has it, once: its frozen way back is what B goes by."""
+        view = self.view(lane)
+        seen = view.acting.value.window if view.acting is not None and view.acting.value is not None else None
+        if seen is None:
+            self.frozen.pop(lane, None)
+        elif lane not in self.frozen or self.frozen[lane].id != seen.id:
+            with contextlib.suppress(Refused):
+                found = await self.tenure.read_window(lane)
+                if found is not None:
+                    self.frozen[lane] = found
+
+
+def _all_read(snapshot: Snapshot, view: LaneView) -> bool:
+    """Whether containers and site file are known as they are now."""
+    site = view.site is None or view.site.current(snapshot.now) is not None
+    readings = (snapshot.host(host).containers.current(snapshot.now) for host in view.lane.rank_hosts)
+    return site and all(held is not None and not held.problem for held in readings)
+
+
+def windowed(view: LaneView) -> bool:
+    """Whether a window is open on the lane."""
+    acting = view.acting.value if view.acting is not None else None
+    return acting is not None and acting.window is not None
+
+
+def same_situation(shown: Decision, fresh: Decision) -> None:
+    """Raises Refused where the operator did not see what it takes now."""
+    if shown.denied:
+        raise Refused(shown.denied)
+    if shown.epoch not in (0, fresh.epoch):
+        raise Refused("the lease changed hands since this was shown; look again")
+    for name, words in (("takes_over", "takes the lane over"), ("break_glass", "is break-glass"), ("ends", "ends")):
+        if getattr(fresh, name) and getattr(fresh, name) != getattr(shown, name):
+            more = f" {fresh.ends}" if name == "ends" else ""
+            raise Refused(f"it {words}{more} now, which was not shown; look again")
+
+
+def changed(before: Plan, now: Plan) -> str:
+    """What differs between two plans, in words."""
+    if now.refused:
+        return now.refused
+    was, is_now = dict(before.facts), dict(now.facts)
+    for name in sorted(was.keys() | is_now.keys()):
+        if was.get(name) != is_now.get(name):
+            return f"{name} was {was.get(name, 'not there')}, is {is_now.get(name, 'not there')}"
+    return "its steps came out different; look at it again"

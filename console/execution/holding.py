@@ -1,0 +1,160 @@
+"""Windows and the lease: opened, closed, offered, accepted, taken over, all of it recorded. Answers are safe words."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+
+from console import format as fmt
+from console.actions.plan import Verb
+from console.actions.underway import head_now, runs
+from console.execution import deadman, window
+from console.execution.carrying import Carrying
+from console.execution.deciding import NO_WISH, Deciding, windowed
+from console.execution.ledger import CARRIED_ON, Entry, Ledger, LedgerError
+from console.execution.policy import Refused
+from console.execution.recording import Recording
+from console.execution.tenure import Ground
+from console.sanitize import word
+
+
+class Holding:
+    """What one console does with leases and windows."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        deciding: Deciding,
+        carrying: Carrying,
+        recording: Recording,
+        ledger: Ledger,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._ground, self._deciding, self._carrying = ground, deciding, carrying
+        self._recording, self._ledger, self._tell = recording, ledger, tell
+        self._tenure = deciding.tenure
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    async def open_window(
+        self, lane: str, reason: str, deadline_s: float, typed: str, *, without_way_back: bool = False
+    ) -> str:
+        """Open a switch window: the lease is taken, way back and target are frozen."""
+        try:
+            opened = await self._opened(lane, window.Opening(typed, reason, deadline_s, without_way_back))
+        except Refused as refused:
+            return f"no window was opened: {refused}"
+        back = f"B leads back to {opened.target}" if opened.target else "no way back"
+        return f"window {opened.id} open until {fmt.clock(opened.deadline)}; {back}"
+
+    async def _opened(self, lane: str, asked: window.Opening) -> window.Window:
+        if self._deciding.read_only:
+            raise Refused("this console is read-only (--read-only)")
+        view = self._deciding.view(lane)
+        plan = self._deciding.planned(lane, Verb.ROLLBACK, NO_WISH)
+        now = head_now(self._ground.snapshot(), view)
+        window.open_window(
+            asked, plan, operator=self._deciding.own.operator, epoch=0, now=now
+        )  # refused before a lease is taken
+        if windowed(view):
+            raise Refused("a window is open on this lane already")
+        held, came_from = await self._tenure.hold(view, f"window: {word(asked.reason, 120)}")
+        opened = window.open_window(asked, plan, operator=self._deciding.own.operator, epoch=held.epoch, now=now)
+        text = f"window {opened.id} opened until {fmt.clock(opened.deadline)}, reason: {opened.reason}"
+        await self.note(lane, f"{text}; way back: {opened.target or 'none'}", held.epoch, opened.plan_id, came_from)
+        await self._tenure.write_window(lane, opened, held.epoch)
+        self._deciding.frozen[lane] = opened
+        self._carrying.prepare(view, plan)
+        self.watch_over(lane)
+        return opened
+
+    def watch_over(self, lane: str) -> None:
+        """Where a webhook is configured, the head tells people should this console be gone with something owed."""
+        fleet = self._ground.snapshot().fleet
+        if webhook := os.environ.get(fleet.notify.webhook_env, ""):
+            task = asyncio.create_task(self._arm_deadman(lane, webhook), name=f"dead man {lane}")
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+
+    async def _arm_deadman(self, lane: str, webhook: str) -> None:
+        fleet = self._ground.snapshot().fleet
+        link, folder = self._tenure.way(lane)
+        asked = fleet.lanes[lane]
+        health = f"{asked.url}{asked.health_path}" if asked.via == "ssh" else ""
+        found = await deadman.arm(link, folder, webhook=webhook, fleet=fleet.name, lane=lane, health=health)
+        if not found.armed:
+            self._tell(f"the head will tell nobody if this console is gone: {found.problem or 'it did not say'}")
+
+    async def close_window(self, lane: str, typed: str) -> str:
+        """Close it, and give the lease back."""
+        try:
+            words = await self._closed(lane, typed)
+        except Refused as refused:
+            return f"the window stays open: {refused}"
+        return words
+
+    async def _closed(self, lane: str, typed: str) -> str:
+        view = self._deciding.view(lane)
+        opened = await self._tenure.read_window(lane)
+        if opened is None:
+            raise Refused("none is open on this lane")
+        held, _ = await self._tenure.hold(view, "close the window")
+        acting = view.acting.value if view.acting is not None else None
+        running = runs(view)
+        closing = window.Closing(
+            self._deciding.own.operator,
+            holds=True,
+            typed=typed,
+            debts=acting.debts if acting is not None else (),
+            running=f"{running.verb} ({running.id})" if running is not None else "",
+        )
+        words = window.close_window(opened, closing, head_now(self._ground.snapshot(), view))
+        await self.note(lane, words, held.epoch, opened.plan_id)
+        await self._tenure.drop_window(lane, held.epoch)
+        self._deciding.frozen.pop(lane, None)
+        await self._recording.sync(lane)
+        await self._tenure.release(lane)
+        return words
+
+    async def offer(self, lane: str, to: str) -> str:
+        """Offer the lease to another operator; '' takes the offer back."""
+        try:
+            await self._tenure.offer(self._deciding.view(lane), to)
+            await self.note(lane, f"{lane} offered to {word(to, 80) or 'nobody any more'}", 0)
+        except Refused as refused:
+            return f"not offered: {refused}"
+        return f"{lane} is offered to {word(to, 80)}: they accept with H" if to else "the offer is taken back"
+
+    async def accept(self, lane: str) -> str:
+        """Take a lease that was offered to us."""
+        try:
+            held, came_from = await self._tenure.accept(self._deciding.view(lane))
+            await self.note(lane, f"{lane} accepted", held.epoch, "", came_from)
+        except Refused as refused:
+            return f"not accepted: {refused}"
+        return f"{lane} is yours now, from {came_from or 'nobody'}"
+
+    async def take_over(self, lane: str, typed: str) -> str:
+        """Take the lane from whoever holds it: their next step is fenced off."""
+        if typed != lane or self._deciding.read_only:
+            why = "this console is read-only" if self._deciding.read_only else f"type the lane's name, {lane}"
+            return f"not taken over: {why}"
+        try:
+            held, came_from = await self._tenure.hold(self._deciding.view(lane), "taken over", over=True)
+            await self.note(lane, f"{lane} taken over", held.epoch, "", came_from)
+        except Refused as refused:
+            return f"not taken over: {refused}"
+        return f"{lane} is yours now, taken from {came_from}" if came_from else f"{lane} is yours"
+
+    async def note(
+        self, lane: str, text: str, epoch: int, plan: str = "", came_from: str = "", *, op: str = ""
+    ) -> None:
+        """Record what is done to lease or window, or that `op` is carried on. Raises Refused where it cannot be."""
+        other = came_from not in ("", self._deciding.own.operator)
+        words = f"{text}; {self._deciding.own.operator} takes over from {came_from}" if other else text
+        entry = Entry(lane, words, op=op, epoch=epoch, plan=plan, result=CARRIED_ON if op else "")
+        try:
+            await asyncio.to_thread(self._ledger.takeover if other else self._ledger.note, entry)
+        except LedgerError as error:
+            raise Refused(str(error)) from error
+        self._recording.sync_soon(lane)
