@@ -128,7 +128,8 @@ def lane_settled(snapshot: Snapshot, lane: LaneView) -> bool:
     acting = lane.acting.value if lane.acting is not None else None
     if acting is not None and acting.operation is not None and acting.operation.unread:
         return False  # whether it still runs decides what may be done
-    wanted = (lane.acting, lane.site, lane.watchdog, *(reading for _, reading in lane.repos))
+    way_back = (lane.kept_repo, *(one.now for one in lane.binds))
+    wanted = (lane.acting, lane.site, lane.watchdog, *(reading for _, reading in lane.repos), *way_back)
     known = [item for item in wanted if item is not None]
     down = snapshot.host(lane.lane.head).link.status is not LinkStatus.UP
     return all(_host_settled(snapshot.host(host)) for host in lane.lane.rank_hosts) and (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from importlib import resources
 
@@ -12,7 +12,7 @@ from manual import ROOT, beside, code, first_cells, page, rows, section
 
 from console.actions import strip
 from console.actions.plan import Plan, Probe, Verb
-from console.execution import carrying, lease, policy, window
+from console.execution import carrying, deadman, lease, policy, window
 from console.execution.runner_base import groups
 from console.execution.scripts import Exit
 from console.execution.tenure import DEBTS, WINDOW
@@ -48,9 +48,10 @@ def plain(text: str, plan: Plan) -> str:
 
 def told(plan: Plan) -> list[tuple[str, str]]:
     """(number, title) of its steps as they run, hosts that do the same told once."""
+    steps = [{"title": one.title, "together": one.together} for one in plan.steps]
     found = [
         (str(number), plain(str(step["title"]), plan))
-        for number, group in enumerate(groups([{"title": one.title, "together": one.together} for one in plan.steps]), 1)
+        for number, group in enumerate(groups(steps), 1)
         for step in group
     ]
     return list(dict.fromkeys(found))
@@ -138,9 +139,9 @@ def files() -> Iterator[str]:
 
 def test_the_files_of_the_state_folder_are_those_of_the_code() -> None:
     named = set(files())
-    top = {acting.LEASE, acting.WINDOW, acting.DEBTS, acting.CURRENT, WINDOW, DEBTS, carrying.DEBTS, "ledger.jsonl"}
+    top = {acting.LEASE, acting.WINDOW, acting.DEBTS, acting.CURRENT, WINDOW, DEBTS, "ledger.jsonl"}
     inside = {acting.PLAN, acting.JOURNAL, "sheet.sh", "runner.py", "running", "stop", "evidence", "STEP"}
-    scripts = {"lock", "epoch", "restart-policy.ID"}
+    scripts = {"lock", "epoch", "restart-policy.ID", "deadman-ACCOUNT", "deadman.said", "deadman.lock"}
     assert named == top | scripts | {f"ops/OPERATION/{name}" for name in inside}
 
 
@@ -155,6 +156,9 @@ SOURCES = {
     "evidence": "console/execution/carrying.py",
     "ledger.jsonl": "console/execution/recording.py",
     "code": "console/execution/runner_base.py",
+    "deadman-": "console/execution/scripts/deadman.sh",
+    "deadman.said": "console/execution/scripts/deadman.sh",
+    "deadman.lock": "console/execution/scripts/deadman.sh",
 }
 
 
@@ -172,11 +176,22 @@ def test_the_files_of_a_step_are_those_that_its_starter_makes() -> None:
         assert f'"$S/{name}"' in script or f'"$S/{name}"' in reader, name
 
 
+def test_the_events_of_the_dead_man_timer_are_those_that_it_posts() -> None:
+    said = [word for word in code(section("acting.md", "The dead-man timer")) if " " in word]
+    script = (ROOT / "console/execution/scripts/deadman.sh").read_text(encoding="utf-8")
+    posted = re.findall(r"^ +tell \"[^\"]*\" '([^']+)'", script, re.MULTILINE)
+    assert len(posted) == 2 and set(posted) < set(said)
+    assert set(said) - set(posted) == {"the head will tell nobody if this console is gone"}
+    assert "the head will tell nobody if this console is gone" in (ROOT / "console/execution/holding.py").read_text()
+
+
 def test_bounds_are_those_of_the_code() -> None:
     text = page("acting.md")
     assert f"{strip.DEAD_S:g} s after it is first painted" in text
     assert f"over {strip.GAP_S:g} s without a painted tick" in text
-    assert f"in {policy.COUNTDOWN_DOWN_S:g} s while the lane is down, in {policy.COUNTDOWN_SERVING_S:g} s while it" in text
+    assert f"in {policy.COUNTDOWN_DOWN_S:g} s while the lane is down" in text
+    assert f"in {policy.COUNTDOWN_SERVING_S:g} s while it serves" in text
+    assert f"Every {deadman.PERIOD} s it looks at the state folder" in text
     assert f"runs out {lease.TTL:g} s after the last renewal" in text
     assert f"or {carrying.OWED_S / 60:g} minutes\nlater without a window" in text
     assert carrying.REACH_KEPT_S == 600 and "believed for ten minutes" in text
@@ -190,7 +205,8 @@ def test_what_a_strip_says_when_it_is_cancelled_is_quoted_as_it_is() -> None:
     shown.planned(strip.By.LETTER, (("the plan", "48a405b23d5f"),))
     shown.state_changed((("the plan", "01aaa0fa753d"),))
     said = [shown.why]
-    for act in (lambda one: one.paste(), lambda one: one.resize(), lambda one: one.key("j", 1.0)):
+    acts: list[Callable[[strip.Strip], None]] = [strip.Strip.paste, strip.Strip.resize, lambda one: one.key("j", 1.0)]
+    for act in acts:
         other = strip.Strip("D", "k")
         other.planned(strip.By.LETTER, ())
         act(other)
@@ -201,7 +217,7 @@ def test_what_a_strip_says_when_it_is_cancelled_is_quoted_as_it_is() -> None:
     slow.tick_painted(2.6)
     said.append(slow.why)
     table = code(section("acting.md", "The strip"))
-    assert len(set(said)) == 5 and all(words in table for words in said), [words for words in said if words not in table]
+    assert len(set(said)) == 5 and set(said) <= set(table), set(said) - set(table)
 
 
 # --- ledger.md, house.md, commands.md, limits.md ---------------------------------------------------------------------
@@ -212,7 +228,8 @@ def test_every_need_of_the_policy_is_explained() -> None:
     needs = " ".join(code(page("commands.md")))
     for need in policy.Need:
         assert need.value in needs, need
-    assert all(word in explained for word in ("**letter**", "**lane name**", "**break-glass**", "**countdown or letter**"))
+    for word in ("letter", "lane name", "break-glass", "countdown or letter"):
+        assert f"**{word}**" in explained, word
 
 
 def test_every_holder_of_a_lease_is_told_apart_by_the_policy() -> None:
@@ -224,7 +241,8 @@ def test_every_holder_of_a_lease_is_told_apart_by_the_policy() -> None:
 
 def test_exit_statuses_of_host_scripts_are_told() -> None:
     text = section("house.md", "What is sent to a host")
-    found = {int(number) for number in re.findall(r"(\d) (?:ok|no|already|fenced|cannot)\b", text.partition("Questions of plans")[0])}
+    told = text.partition("Questions of plans")[0]
+    found = {int(number) for number in re.findall(r"(\d) (?:ok|no|already|fenced|cannot)\b", told)}
     assert found == {int(status) for status in Exit}
 
 
@@ -235,6 +253,6 @@ def unused(module: str) -> bool:
     return not any(name.search(path.read_text(encoding="utf-8")) for path in sources)
 
 
-@pytest.mark.parametrize(("module", "words"), [("deadman", "dead-man timer"), ("boxledger", "`box_ledger`")])
+@pytest.mark.parametrize(("module", "words"), [("boxledger", "`box_ledger`")])
 def test_what_is_there_and_not_used_yet_is_a_known_limit(module: str, words: str) -> None:
     assert (words in section("limits.md", "Known limits of this version")) is unused(module)

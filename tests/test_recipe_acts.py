@@ -107,7 +107,7 @@ def test_no_shipped_launcher_is_given_a_flag_that_it_ignores(name: str) -> None:
         if any("relaunch.sh" in word for word in command):
             assert len(command) == 1
     if launch.dry_run:
-        assert launch.dry_run == ("{root}/launch/production.sh", "--dry-run")
+        assert launch.dry_run == ("bash", "{root}/launch/production.sh", "--dry-run")
 
 
 def test_shipped_recipes_say_how_what_they_read_is_switched() -> None:

@@ -220,7 +220,8 @@ def _warnings(plan: Plan, decision: Decision | None) -> list[Fact]:
     found += [Fact("without", "LEFT OUT", f"{host}: out of reach", Severity.LOOK) for host in plan.left_out]
     said = decision.warnings if decision is not None else ()
     found += [Fact("warning", "", words, Severity.LOOK) for words in (*said, *plan.warnings)]
-    found += [Fact("unknown", "UNKNOWN", words, Severity.LOOK) for words in plan.unknown]
+    untold = [words for words in plan.unknown if not any(words in told for told in said)]
+    found += [Fact("unknown", "UNKNOWN", words, Severity.LOOK) for words in untold]
     return found
 
 

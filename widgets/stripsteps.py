@@ -52,16 +52,32 @@ def parts(plan: Plan) -> tuple[Part, ...]:
     found: list[Part] = []
     at: float | None = 0.0
     for group in groups(plan.steps):
-        known = [step.usual for step in group if not step.optional]
-        took = None if any(usual is None for usual in known) else max((u for u in known if u is not None), default=0.0)
-        end = None if at is None or took is None else at + took
-        if found and found[-1].stage is group[0].stage:
-            before = found.pop()
-            found.append(Part(before.stage, (*before.steps, *group), before.begins, end))
-        else:
-            found.append(Part(group[0].stage, group, at, end))
-        at = end
+        ends = [_add(at, _took(steps)) for steps in _by_stage(group).values()]
+        for (stage, steps), end in zip(_by_stage(group).items(), ends, strict=True):
+            if found and found[-1].stage is stage:
+                before = found.pop()
+                found.append(Part(stage, (*before.steps, *steps), before.begins, end))
+            else:
+                found.append(Part(stage, steps, at, end))
+        known = [end for end in ends if end is not None]
+        at = max(known) if len(known) == len(ends) else None
     return tuple(found)
+
+
+def _by_stage(group: Sequence[Step]) -> dict[Stage, tuple[Step, ...]]:
+    """Steps that run at the same time, apart by what they are for: evidence beside a stop is a row of its own."""
+    return {stage: tuple(s for s in group if s.stage is stage) for stage in dict.fromkeys(s.stage for s in group)}
+
+
+def _took(steps: Sequence[Step]) -> float | None:
+    known = [step.usual for step in steps if not step.optional]
+    if any(usual is None for usual in known):
+        return None
+    return max((usual for usual in known if usual is not None), default=0.0)
+
+
+def _add(at: float | None, seconds: float | None) -> float | None:
+    return None if at is None or seconds is None else at + seconds
 
 
 def serving_after(plan: Plan) -> float | None:
@@ -207,7 +223,7 @@ def _cell(plan: Plan, part: Part, host: str) -> tuple[str, Ink]:
 
 def _short(title: str, host: str) -> str:
     """A step's title without the host that stands above it."""
-    words = title.removesuffix(f" on {host}").removesuffix(f" {host}")
+    words = title.removesuffix(f" on {host}").removesuffix(f" of {host}").removesuffix(f" {host}")
     return words or title
 
 

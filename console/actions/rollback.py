@@ -23,6 +23,8 @@ from console.actions.scene import (
     ends,
     stale,
     title,
+    unproved,
+    unread,
 )
 from console.actions.steps import evidence, rename_pair, start_container, stop_container
 from console.readings.containers import Container, belongs, serving_container
@@ -217,9 +219,10 @@ class _Pairs:
         for item in self.way.items:
             if item.word.value == "FAIL" and not item.shuts:
                 yield f"{item.name}: {item.text}"
+        yield from unproved(self.way)
 
     def _unread(self) -> tuple[str, ...]:
-        return tuple(f"{item.name}: {item.text}" for item in self.way.items if item.word.value in ("UNKNOWN", "STALE"))
+        return unread(self.way)
 
     def _policy_notes(self) -> Iterator[str]:
         for host, back in self.back.items():

@@ -22,7 +22,7 @@ from console.readings.link import LinkStatus
 from console.readings.quality import Reading
 from console.sanitize import line
 from console.snapshot import HostView, LaneView, RankView, Snapshot
-from console.wayback.items import STOP_S, boot_time
+from console.wayback.items import STOP_S, WayBack, Word, boot_time
 
 EVIDENCE = "{evidence}"
 """Word of a command that stands for the operation's folder of evidence on the host where it runs: `D/ops/OP/evidence`.
@@ -178,6 +178,16 @@ def _age(what: str, reading: Reading[object] | Reading[HttpAnswer], now: float) 
         return []
     age = reading.age(now)
     return [f"{what}: last read {fmt.age(age)} ago" if age is not None else f"{what}: not read"]
+
+
+def unread(way: WayBack) -> tuple[str, ...]:
+    """What was known of a way back and is no longer current: who goes by it has to say so."""
+    return tuple(f"{item.name}: {item.text}" for item in way.items if item.word is Word.STALE)
+
+
+def unproved(way: WayBack) -> tuple[str, ...]:
+    """What of a way back nobody can know beforehand: told, and in nobody's way."""
+    return tuple(f"{item.name}: {item.text}" for item in way.items if item.word is Word.UNKNOWN)
 
 
 def cuts(scene: Scene) -> str:

@@ -12,7 +12,7 @@ from console import format as fmt
 from console.actions.disarm import quiet_first, unswitched
 from console.actions.plan import Plan, Step, Verb
 from console.actions.relaunch import launch_steps, rescue, site_facts
-from console.actions.scene import STATE, Refused, Scene, competing, cuts, ends, stale, title
+from console.actions.scene import STATE, Refused, Scene, competing, cuts, ends, stale, title, unproved, unread
 from console.actions.site_steps import SiteRefused, dry_run_step, rows_step, site_edit_step
 from console.actions.stop import Held, lane_containers, stop_steps, warnings
 from console.fleet.filling import Filling
@@ -272,11 +272,10 @@ class _Back:
         for item in self.way.items:
             if item.word.value == "FAIL" and not item.shuts:
                 yield f"{item.name}: {item.text}"
+        if self._in_checkpoint():
+            yield from (f"{host}: what is in {folder} is not checked" for host, folder in self.folders.items())
+        yield from unproved(self.way)
         yield from (row for row in warnings(self.scene, held) if "launcher's own stop" not in row)
 
     def _unread(self) -> tuple[str, ...]:
-        rows = (f"{host}: what is in {folder} is not checked" for host, folder in self.folders.items())
-        more = tuple(rows) if self._in_checkpoint() else ()
-        return more + tuple(
-            f"{item.name}: {item.text}" for item in self.way.items if item.word.value in ("UNKNOWN", "STALE")
-        )
+        return unread(self.way)

@@ -33,6 +33,7 @@ async def act(
 
     What is done and how it ends is said on standard error. `seconds` bound the whole.
     """
+    from console.execution.hands import Unclear
     from console.execution.policy import Refused
 
     async with running(source) as asked:
@@ -46,13 +47,17 @@ async def act(
                     return await _until_ended(source, lane, op, asked, emit)
             _say(f"no end within {seconds:g} s")
             return EXIT_UNKNOWN
+        except Unclear as unclear:
+            emit(source.snapshot())
+            _say(f"not known: {unclear}")
+            return EXIT_UNKNOWN
         except Refused as refused:
             emit(source.snapshot())
             _say(f"refused: {refused}. Nothing was sent.")
             return EXIT_REFUSED
         finally:
             await hands.close()
-            await _verified(hands)
+            await _verified(source)
 
 
 async def _until_settled(source: RehearsalSource, lane: str, asked: asyncio.Event) -> None:
@@ -113,9 +118,10 @@ def _tell_steps(operation: Operation, told: set[str]) -> None:
             _say(words)
 
 
-async def _verified(hands: Hands) -> None:
-    records = await hands.ledger()
-    _say(f"ledger of this rehearsal: {len(records)} records, its chain is whole")
+async def _verified(source: RehearsalSource) -> None:
+    """Say what the record came to: a rehearsal ends with it."""
+    found = await asyncio.to_thread(source.ledger().verify)
+    _say(f"ledger of this rehearsal: {len(found.text.records)} records, {found.problem or 'its chain is whole'}")
 
 
 def _say(words: str) -> None:

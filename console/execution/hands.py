@@ -20,9 +20,10 @@ from console.execution import policy
 from console.execution.carrying import Begun, Carrying, Unclear, operation_id
 from console.execution.deciding import NO_WISH, Deciding, Wish, changed, same_situation, windowed
 from console.execution.holding import Holding
+from console.execution.inflight import beginning
 from console.execution.ledger import Entry, Ledger, LedgerError, ledger_file
 from console.execution.policy import Confirmation, Decision, Refused
-from console.execution.recording import Recording
+from console.execution.recording import NOT_BEGUN, Recording
 from console.execution.situation import me
 from console.execution.tenure import Ground, Tenure
 from console.readings.acting_types import Lease, OperationState
@@ -129,12 +130,13 @@ class Hands:
             held, came_from = await self._held(plan, fresh)
             op = operation_id(plan.verb)
             epoch = held.epoch if held is not None else 0
-            ledgered = await self._intent(plan, op, epoch, confirmation, came_from, glass=fresh.break_glass)
-            try:
-                begun = await self._sent(plan, op, held, ledgered=ledgered, ends=fresh.ends)
-            except Refused as refused:
-                await self._not_begun(plan, op, epoch, str(refused))
-                raise
+            with beginning(self._ledger.file, op):
+                ledgered = await self._intent(plan, op, epoch, confirmation, came_from, glass=fresh.break_glass)
+                try:
+                    begun = await self._sent(plan, op, held, ledgered=ledgered, ends=fresh.ends)
+                except Refused as refused:
+                    await self._not_begun(plan, op, epoch, str(refused))
+                    raise
             self.recording.look_after(op, plan)
             self._holding.watch_over(plan.lane)
             return begun
@@ -151,7 +153,7 @@ class Hands:
 
     async def _not_begun(self, plan: Plan, op: str, epoch: int, why: str) -> None:
         """An intent that nothing came of is no open end in the record; nor does it hold the lane."""
-        entry = Entry(plan.lane, why, host=plan.head, op=op, epoch=epoch, plan=plan.id, result="not begun")
+        entry = Entry(plan.lane, why, host=plan.head, op=op, epoch=epoch, plan=plan.id, result=NOT_BEGUN)
         with contextlib.suppress(LedgerError):
             await asyncio.to_thread(self._ledger.outcome, entry)
         self.recording.sync_soon(plan.lane)

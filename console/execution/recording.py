@@ -7,13 +7,16 @@ next, so a console that was killed leaves no gap. A copy that fails is tried aga
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from console.actions.plan import Plan
 from console.execution import files
+from console.execution.inflight import is_beginning
 from console.execution.ledger import CARRIED_ON, Entry, Ledger, LedgerError
 from console.execution.tenure import Ground, Tenure
+from console.readings.acting_operation import read_operation
 from console.readings.acting_types import Operation, OperationState, StepState, StepView
 from console.readings.ledger import Kind, Record
 from console.sanitize import line
@@ -22,6 +25,12 @@ from console.snapshot import LaneView
 EVERY_S = 0.5
 RETRY_S = 10.0
 """Seconds between two tries to copy what the head has not got."""
+UP_EVERY_S = 5.0
+"""Seconds between two looks for what is not the newest operation of its lane."""
+LATE_S = 5.0
+"""Seconds that what a console sent before it died may take to arrive."""
+NOT_BEGUN = "not begun"
+"""The outcome of an intent that nothing came of."""
 LEDGER = "ledger.jsonl"
 _STILL = (StepState.WAITING, StepState.RUNNING)
 _GOES_ON = (OperationState.RUNNING, OperationState.UNKNOWN)
@@ -36,6 +45,8 @@ class _Open:
     epoch: int
     told: set[str] = field(default_factory=set)
     """Steps that are recorded."""
+    since: float | None = None
+    """Unix seconds at which an earlier console meant it; None for one of this console."""
 
 
 class Recording:
@@ -70,9 +81,13 @@ class Recording:
         """Until it is cancelled."""
         await self._take_up()
         loop = asyncio.get_running_loop()
+        looked = 0.0
         while True:
             # shielded: who ends us must not part a line that is written from what is remembered of it
             await asyncio.shield(self._step())
+            if loop.time() >= looked:
+                looked = loop.time() + UP_EVERY_S
+                await asyncio.shield(self._look_up())
             for lane, due in tuple(self._due.items()):
                 if loop.time() >= due:
                     self._due[lane] = loop.time() + RETRY_S
@@ -125,6 +140,45 @@ class Recording:
         self._tell(f"{operation.verb} {operation.state.value}: {operation.words or operation.title}")
         await self._settle(view)
 
+    async def _look_up(self) -> None:
+        """What earlier consoles meant and what is not the newest operation of its lane: asked of the head by name."""
+        async with self._turn:
+            for op, kept in tuple(self._open.items()):
+                try:
+                    view = self._ground.snapshot().lane(kept.lane)
+                except KeyError:
+                    continue  # a lane that the fleet has no more
+                acting = view.acting.value if view.acting is not None else None
+                newest = acting.operation if acting is not None else None
+                if kept.since is None or acting is None or (newest is not None and newest.id == op):
+                    continue
+                try:
+                    await self._found_out(op, kept)
+                except LedgerError as error:
+                    self._complain(error)
+
+    async def _found_out(self, op: str, kept: _Open) -> None:
+        link, folder = self._tenure.way(kept.lane)
+        plan, journal = await asyncio.gather(
+            *(files.read(link, folder, f"ops/{op}/{name}") for name in ("plan.json", "journal.jsonl"))
+        )
+        if plan.unknown or journal.unknown:
+            return
+        if journal.there and plan.there:
+            found = read_operation(op, kept.lane, plan.text, journal.text, journal.size == len(journal.data), [])
+            if found.state in _GOES_ON:
+                words = "nobody carries it on, and another operation followed"
+                found = replace(found, state=OperationState.LOST, words=words)
+            await self._write(found, kept, None)
+        elif not kept.epoch or time.time() - (kept.since or 0.0) < LATE_S or is_beginning(self._ledger.file, op):
+            return  # break-glass need not be on the head; what a living console is beginning may still arrive
+        else:
+            text = "its console was gone before anything was begun: nothing was sent"
+            entry = Entry(kept.lane, text, op=op, epoch=kept.epoch, plan=kept.plan, result=NOT_BEGUN)
+            await asyncio.to_thread(self._ledger.once, Kind.OUTCOME, entry)
+            self.sync_soon(kept.lane)
+        self._open.pop(op, None)
+
     async def _write(self, operation: Operation, kept: _Open, step: StepView | None) -> None:
         if step is None:
             text, host = operation.words or operation.title, ""
@@ -174,9 +228,9 @@ def unfinished(records: tuple[Record, ...]) -> dict[str, _Open]:
     found: dict[str, _Open] = {}
     for record in records:
         if record.kind in (Kind.INTENT, Kind.BREAK_GLASS) and record.op:
-            found[record.op] = _Open(record.lane, record.plan, record.epoch)
+            found[record.op] = _Open(record.lane, record.plan, record.epoch, since=record.ts)
         elif record.op and record.result == CARRIED_ON:
-            found[record.op] = _Open(record.lane, record.plan, record.epoch)
+            found[record.op] = _Open(record.lane, record.plan, record.epoch, since=record.ts)
         elif record.kind is Kind.OUTCOME and record.op:
             found.pop(record.op, None)
         elif record.kind is Kind.NOTE and record.op in found and record.result.startswith("step "):

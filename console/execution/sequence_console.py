@@ -163,10 +163,12 @@ class InConsole:
         """How it ended, as `OperationState` words it; `lost` if it was let go of before."""
         return await asyncio.shield(self._task)
 
-    async def close(self, why: str = "the console that carried it out was closed", *, steps: bool = False) -> None:
+    async def close(
+        self, why: str = "the console that carried it out was closed", *, steps: bool = False, epoch: int | None = None
+    ) -> None:
         """Begin no further step, give the command under way its time, write down where it stands. `steps`: also end
-        what runs as a unit of its own; else it is left running."""
-        self._runner.stop(why, steps=steps)
+        what runs as units of their own, under this epoch if it is a newer one; else they are left running."""
+        self._runner.stop(why, steps=steps, epoch=epoch)
         done, _ = await asyncio.wait([self._task], timeout=LONGEST_END if steps else SHORT + LAST_SYNC)
         if not done:
             await self.let_go()
@@ -190,8 +192,7 @@ class InConsole:
             self._known = False  # what was cut off in the middle may have arrived all the same
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LAST_SYNC):
-                    while not await self._sync():  # what was cut off just now is looked up first
-                        await asyncio.sleep(LAST_RETRY)
+                    await self._sync_the_rest()
             os.close(self._lock)
 
     # -- the head's copy
@@ -203,6 +204,12 @@ class InConsole:
             if not await self._sync():
                 await asyncio.sleep(RETRY)
                 self._grown.set()
+
+    async def _sync_the_rest(self) -> None:
+        while True:  # what was cut off just now is looked up first
+            if await self._sync():
+                return
+            await asyncio.sleep(LAST_RETRY)
 
     async def _sync(self) -> bool:
         """Whether the head has all of the journal, or never will."""

@@ -237,7 +237,7 @@ class Boxes:
                 await self.start(box)
 
     async def befall_image(self, image: str, what: str) -> None:
-        """The name means another image from now on (`move`), is gone (`remove`), or means the old one again (`back`)."""
+        """The name means another image from now on (`move`), is gone (`remove`), or is as before (`back`)."""
         self.moved.pop(image, None)
         self.unnamed.discard(image)
         if what == "remove":

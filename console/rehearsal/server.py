@@ -258,7 +258,9 @@ class RehearsalFleet:
     def head(self, lane: str) -> Box:
         """The container that serves the lane's port on its head. Raises ValueError if there is none."""
         wanted = self.scenario.fleet.lanes[lane]
-        found = [box for box in self.boxes[wanted.head].items if box.model.port == wanted.port and box.engine is not None]
+        found = [
+            box for box in self.boxes[wanted.head].items if box.model.port == wanted.port and box.engine is not None
+        ]
         if found:
             return next((box for box in found if box.state == "running"), found[0])
         raise ValueError(f"lane {lane!r} has no engine in this scenario")

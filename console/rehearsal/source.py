@@ -17,6 +17,7 @@ from console.snapshot import Severity, Snapshot
 
 if TYPE_CHECKING:
     from console.execution.hands import Hands
+    from console.execution.ledger import Ledger
 
 CONSOLE = ".console"
 """Folder of the console within the rehearsal's own; no host is called that."""
@@ -78,12 +79,16 @@ class RehearsalSource:
     def hands(self, *, read_only: bool = False, tell: Callable[[str], None] = lambda words: None) -> Hands:
         """What acts on the embedded fleet; ledger and all lie in the rehearsal's own folder, never the user's."""
         from console.execution.hands import Hands
+
+        operator = self.snapshot().fleet.operator_name()
+        return Hands(self, operator, read_only=read_only, ledger=self.ledger(), keep=self.kept / "sequences", tell=tell)
+
+    def ledger(self) -> Ledger:
+        """The record of this rehearsal."""
         from console.execution.ledger import Ledger
 
         fleet = self.snapshot().fleet
-        operator = fleet.operator_name()
-        ledger = Ledger(self.kept / "ledger.jsonl", fleet.name, operator)
-        return Hands(self, operator, read_only=read_only, ledger=ledger, keep=self.kept / "sequences", tell=tell)
+        return Ledger(self.kept / "ledger.jsonl", fleet.name, fleet.operator_name())
 
     def places(self, lane: str) -> Places:
         """Where the things of a lane lie, as far as known. Raises KeyError."""

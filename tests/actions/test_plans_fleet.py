@@ -72,7 +72,7 @@ def test_a_launchers_stop_that_removes_containers_comes_after_their_logs() -> No
     assert ids(plan) == ["disarm", *SAVES, "stop-lane"]
     assert all(not step(plan, name).optional for name in SAVES)
     stop = step(plan, "stop-lane")
-    assert stop.argv[3:] == ("-", "/home/alice/sglang/launch/cluster.sh", "down")
+    assert stop.argv[3:] == ("-", "bash", "/home/alice/sglang/launch/cluster.sh", "down")
     assert words_of(stop.before) == ["the watchdog's pause flag is there"]
     assert [probe.host for probe in stop.after[:4]] == list(HOSTS)
     assert words_of(stop.after)[-1] == "port 8210 is closed"
@@ -93,9 +93,9 @@ def test_a_relaunch_shows_the_dry_run_keeps_logs_disarms_launches_and_sees_the_w
     plan = spark().plan(Verb.RELAUNCH)
     assert ids(plan) == ["dry-run", *SAVES, "disarm", "launch", "arm", "armed-still"]
     dry, launch = step(plan, "dry-run"), step(plan, "launch")
-    assert dry.argv[-2:] == ("/home/alice/sglang/launch/production.sh", "--dry-run")
+    assert dry.argv[-3:] == ("bash", "/home/alice/sglang/launch/production.sh", "--dry-run")
     assert dry.optional
-    assert launch.argv[-1] == "/home/alice/sglang/launch/relaunch.sh", "it ignores flags: it gets none"
+    assert launch.argv[-2:] == ("bash", "/home/alice/sglang/launch/relaunch.sh"), "it ignores flags: it gets none"
     assert (launch.detached, launch.keeps) == (True, True)
     assert words_of(launch.after) == ["a new sgldsv41 runs", "health is 200 and deepseek-v4.1-flash is served"]
     assert [probe.host for probe in launch.watch] == list(HOSTS)
@@ -296,7 +296,7 @@ def test_a_checkpoint_in_a_plain_folder_needs_the_other_folder_named() -> None:
     assert not plan.refused
     edit = step(plan, "edit-site")
     assert f"MODEL_REVISION={OLD}" in edit.argv and "MODEL_DIR=/var/tmp/models/old" in edit.argv
-    assert "n1: what is in /var/tmp/models/old is not checked" in plan.unknown
+    assert "n1: what is in /var/tmp/models/old is not checked" in plan.warnings
     assert ids(plan) == [*SAVES, "disarm", "clear", "edit-site", "launch", "arm", "armed-still"]
 
 

@@ -126,6 +126,17 @@ async def test_closed_it_says_on_every_console_how_far_it_got(bench: Bench) -> N
     await detached.stop(bench.links["spark-2"], str(bench.real.folder), bench.real.id, "b")
 
 
+async def test_pre_empted_under_a_newer_epoch_it_ends_its_units(bench: Bench) -> None:
+    made = bench.real.plan(bench.real.step("b", "spark-2", "slow", "30", limit=60.0))
+    running = await bench.begin(bench.operation(made))
+    await until(lambda: bench.real.ran(), "the unit runs")
+    (bench.real.folder / "epoch").write_text("4\n")
+    await running.close("ben rolls back", steps=True, epoch=4)
+    assert running.over and bench.here[-1]["words"] == "ben rolls back; it was ended"
+    state = await detached.state(bench.links["spark-2"], str(bench.real.folder), bench.real.id, "b")
+    assert state.phase is Phase.STOPPED
+
+
 async def test_a_console_that_died_is_carried_on_by_another_and_no_step_runs_twice(bench: Bench) -> None:
     steps = [bench.real.step("a", "spark-1", "start", "x"), bench.real.step("b", "spark-2", "slow", "2", limit=60.0)]
     made = bench.real.plan(*steps, bench.real.step("c", "spark-1", "start", "y"))

@@ -1,4 +1,4 @@
-"""The console's command line as a process of its own: what an operator types, and what becomes of it when it is killed."""
+"""The console's command line as a process of its own: what an operator types, and what becomes of it when killed."""
 
 from __future__ import annotations
 

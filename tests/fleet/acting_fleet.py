@@ -234,7 +234,7 @@ class ActingFleet(SmallLane):
         """Pids of every watchdog that runs on the head, without the shells that it forks."""
         rows = self.head.root("ps", "-ww", "-e", "-o", "pid=,ppid=,args=").splitlines()
         found = [row.split(None, 2) for row in rows if "launch/watchdog.sh" in row and "nohup" not in row]
-        own = {int(pid) for pid, _, args in found if args.startswith("bash ")}
+        own = {int(pid) for pid, _, args in found if args.startswith(("bash ", "/bin/bash "))}
         return sorted(int(pid) for pid, parent, _ in found if int(pid) in own and int(parent) not in own)
 
     def watchdog_log(self) -> str:

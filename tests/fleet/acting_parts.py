@@ -164,7 +164,8 @@ def shut_out(head: BedHost, others: Sequence[BedHost]) -> None:
 
 
 def put_tree(host: BedHost, folder: Path, target: str, *changes: tuple[str, str]) -> None:
-    """The scripts below `folder` in `target` on a host, executable, as its account's own; with these words changed."""
+    """The scripts below `folder` in `target` on a host, as its account's own; with these words changed. None of them is
+    executable, as after a checkout that keeps no modes: they are run by bash, and by nothing else."""
     host.write(f"{target}/launch/http.sh", (STAND_INS / "http.sh").read_text())
     for file in sorted(folder.rglob("*")):
         if file.is_file() and "__pycache__" not in file.parts:
@@ -172,7 +173,7 @@ def put_tree(host: BedHost, folder: Path, target: str, *changes: tuple[str, str]
             for before, after in changes:
                 text = text.replace(before, after)
             host.write(f"{target}/{file.relative_to(folder)}", text)
-    host.root("chmod", "-R", "a+rX,u+x", target)
+    host.root("chmod", "-R", "a+rX", target)
     host.root("chown", "-R", f"{host.user}:", target)
 
 

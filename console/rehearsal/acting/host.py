@@ -8,7 +8,18 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from console.execution.runner_base import Done
-from console.rehearsal.acting import containers, guards, launchers, launching, node, others, sites, statefiles, web
+from console.rehearsal.acting import (
+    containers,
+    guards,
+    launch,
+    launchers,
+    launching,
+    node,
+    others,
+    sites,
+    statefiles,
+    web,
+)
 from console.rehearsal.acting.headrunner import HeadRunners
 from console.rehearsal.acting.known import Known, known
 from console.rehearsal.acting.playing import Ended, Job, Playing, Twin
@@ -128,7 +139,7 @@ class ActingHosts:
     def foreign_launch(self, lane: str, by: str) -> None:
         """Somebody else runs the lane's own launcher. Raises ValueError where the recipe has none."""
         found = self.playing.scenario.fleet.lanes[lane]
-        scripts = {launchers.SGLANG: ("relaunch.sh",), launchers.CLUSTER: ("cluster.sh", "up")}
+        scripts = {launch.SGLANG: ("relaunch.sh",), launch.CLUSTER: ("cluster.sh", "up")}
         if found.recipe not in scripts:
             raise ValueError(f"lane: {found.recipe} has no launcher")
         script, *words = scripts[found.recipe]
@@ -155,7 +166,7 @@ async def _foreign(job: Job, command: Sequence[str], health: str, dog: PlayedWat
     """A launcher that somebody else runs; a watchdog that ran it is armed again once the lane answers."""
     await launchers.run(job, command)
     while isinstance(dog, LogWatchdog) and dog.pid and not dog.watches:
-        await job.playing.sleep(launchers.POLL_S)
+        await job.playing.sleep(launch.POLL_S)
         code, _ = await web.get(job, health, web.HEALTH_S)
         if code == 200 and dog.pid:
             dog.become("armed")

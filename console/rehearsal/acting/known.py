@@ -13,7 +13,6 @@ from importlib import resources
 
 from console.actions.probes import whole
 from console.actions.scripts import script as action_script
-from console.actions.site_steps import VERIFIED as VERIFIED  # what a played copier writes last
 from console.execution import sequence_head, sequence_reach
 from console.execution.runner_base import LOOK, ONCE, WAIT
 from console.execution.scripts import NAMES

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from console.rehearsal.acting.playing import Job, Twin, number
@@ -32,10 +31,7 @@ async def memory_back(job: Job) -> int:
 async def gpu_back(job: Job) -> int:
     """gpu_back.sh."""
     percent, *wanted = job.args
-    cards = {}
-    for card in sorted(Path(job.files.root, "gpu").glob("[0-9]*")):
-        uuid, used, total = ((card / name).read_text().strip() for name in ("uuid", "memory.used", "memory.total"))
-        cards[uuid] = (used, total)
+    cards = _cards(job)
     for uuid in wanted:
         used, total = cards.get(uuid, ("", ""))
         if not (used.isdigit() and total.isdigit()):
@@ -44,6 +40,15 @@ async def gpu_back(job: Job) -> int:
             raise job.no(f"{used} of {total} MiB in use")
     job.say("free")
     return 0
+
+
+def _cards(job: Job) -> dict[str, tuple[str, str]]:
+    """(used, total) MiB of each GPU by its UUID."""
+    found = {}
+    for card in sorted(Path(job.files.root, "gpu").glob("[0-9]*")):
+        uuid, used, total = ((card / name).read_text().strip() for name in ("uuid", "memory.used", "memory.total"))
+        found[uuid] = (used, total)
+    return found
 
 
 async def port_closed(job: Job) -> int:
@@ -73,7 +78,8 @@ async def file_there(job: Job) -> int:
 
 async def file_absent(job: Job) -> int:
     """file_absent.sh."""
-    if os.path.lexists(job.real(job.args[0])):
+    job.real(job.args[0])
+    if job.files.has(job.args[0]):
         raise job.no(f"{job.args[0]} is there")
     job.say(f"{job.args[0]} is not there")
     return 0

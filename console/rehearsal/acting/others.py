@@ -18,8 +18,16 @@ async def hold(job: Job, lane: str, model: LeaseModel) -> None:
     """Write the lease down as if it had been taken, and renew it until somebody else has it."""
     folder = job.playing.scenario.fleet.lane_folder(lane)
     place = Path(statefiles.real_folder(job, folder))
+    _write(place, model, job.there.wall)
+    while model.keeps:
+        await asyncio.sleep(EVERY_S)
+        status, _, _ = await statefiles.script_of(job, "lease", ["renew", str(place), ID])
+        if status:
+            return
+
+
+def _write(place: Path, model: LeaseModel, now: float) -> None:
     place.mkdir(parents=True, exist_ok=True)
-    now = int(job.there.wall)
     rows = {
         "id": ID,
         "epoch": model.epoch,
@@ -33,8 +41,3 @@ async def hold(job: Job, lane: str, model: LeaseModel) -> None:
     }
     (place / "lease").write_text("".join(f"{key}={value}\n" for key, value in rows.items()))
     (place / "epoch").write_text(f"{model.epoch}\n")
-    while model.keeps:
-        await asyncio.sleep(EVERY_S)
-        status, _, _ = await statefiles.script_of(job, "lease", ["renew", str(place), ID])
-        if status:
-            return

@@ -12,8 +12,7 @@ import shlex
 from console.fleet.sitefile import parse_site
 from console.fleet.sitetypes import SiteKind
 from console.readings.dryrun import Expected, compare, parse_dry_run
-from console.rehearsal.acting import launchers
-from console.rehearsal.acting.known import VERIFIED
+from console.rehearsal.acting import sglang
 from console.rehearsal.acting.playing import Job, Twin, number, stamp
 from console.rehearsal.files import host_path
 from console.rehearsal.rowcopies import PlayedCopy
@@ -94,7 +93,7 @@ async def dry_run(job: Job) -> int:
         candidate = base64.b64decode(job.known.data["candidate"], validate=True)
     except binascii.Error as error:
         raise job.unknown("the new text is damaged") from error
-    now, then = [parse_dry_run(await launchers.dry(job, command, site)) for site in (None, candidate)]
+    now, then = [parse_dry_run(await sglang.dry(job, command, site)) for site in (None, candidate)]
     found = compare(now, then, Expected(old, new, rows_old, rows_new, number(ranks), int(holder)))
     for row in found.lines() or ["nothing differs, as wanted"]:
         job.say(row)
@@ -173,7 +172,7 @@ async def rows_build(job: Job) -> int:
         job.err.append("[Errno 28] No space left on device")
         return 1
     try:
-        while copy.there < copy.whole:
+        while copy.there < copy.whole:  # noqa: ASYNC110 - the world steps it, once a second
             await asyncio.sleep(0.1)
     finally:
         copy.stop()

@@ -107,7 +107,7 @@ class Units:
             self._answer(job, place, unit)
             job.err.append(f"{operation}/{step} was started already")
             return 3
-        if Path(f"{place}@stop").exists():
+        if _marked(place):
             self._answer(job, place, None)
             return 3
         try:
@@ -155,15 +155,13 @@ class Units:
         if unit.asked:
             unit.state, unit.words = "stopped", f"stopped by an operator{unit.words and ', ' + unit.words}"
         unit.ended = str(int(job.there.wall))
-        with contextlib.suppress(OSError):
-            Path(unit.folder, "result").write_text(f"{unit.state} {unit.code or '-'} {unit.ended}\n")
+        _keep(Path(unit.folder, "result"), f"{unit.state} {unit.code or '-'} {unit.ended}\n")
         unit.over.set()
 
     async def _stop(self, job: Job, place: Path, unit: Unit | None, more: list[str]) -> int:
         seconds = int(more[0]) if more and more[0].isdecimal() else STOP_S
         if unit is None or not unit.over.is_set():
-            place.parent.mkdir(parents=True, exist_ok=True)
-            Path(f"{place}@stop").write_text(f"{int(time.time())}\n")
+            _mark(place)
         if unit is not None and not unit.over.is_set():
             unit.asked = True
             if unit.halt is not None:
@@ -180,7 +178,7 @@ class Units:
 
     def _answer(self, job: Job, place: Path, unit: Unit | None) -> None:
         state, words = "absent", ""
-        if Path(f"{place}@stop").exists():
+        if _marked(place):
             state, words = "stopped", "stopped by an operator before it began"
         size = (place / "log").stat().st_size if (place / "log").exists() else 0
         name = f"laneswap-{place.parent.name}-{place.name}.service"
@@ -216,29 +214,24 @@ class Units:
         if wanted is None or not _OPERATION.fullmatch(operation) or not _STEP.fullmatch(step):
             return _cannot(job, "rehearsal host: only the console's own scripts run here")
         place = Path(statefiles.real_folder(job, folder), "ops", operation, step)
-        if place.exists():
-            job.err.append("this step was begun here before")
-            return 3
         if job.playing.world.full(job.host):
             return _cannot(job, f"cannot make {folder}/ops/{operation}/{step}")
-        place.mkdir(parents=True)
+        if not _claimed(place):
+            job.err.append("this step was begun here before")
+            return 3
         job.playing.heard(job.host, step)
         below = Job(job.playing, job.host, wanted)
         code = await self._execute(below)
         job.out += below.out
         job.err += below.err
-        (place / "code.new").write_text(f"{code}\n")
-        os.replace(place / "code.new", place / "code")
+        _keep(place / "code", f"{code}\n")
         return code
 
     async def look(self, job: Job) -> int:
         """D OP STEP: what became of it."""
         folder, operation, step = job.args
         place = Path(statefiles.real_folder(job, folder), "ops", operation, step)
-        if (place / "code").exists():
-            job.out += ["state=ended", f"code={(place / 'code').read_text().strip()}"]
-        else:
-            job.out.append("state=running" if place.exists() else "state=absent")
+        job.out += _short_state(place)
         job.out.append(f"up={_up(job)}")
         return 0
 
@@ -274,6 +267,40 @@ class Units:
 def _cannot(job: Job, words: str) -> int:
     job.err.append(words)
     return 5
+
+
+def _marked(place: Path) -> bool:
+    """Whether somebody told the step to stop."""
+    return Path(f"{place}@stop").exists()
+
+
+def _mark(place: Path) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    Path(f"{place}@stop").write_text(f"{int(time.time())}\n")
+
+
+def _keep(file: Path, text: str) -> None:
+    """A small file, as a whole or not at all; nothing where the rehearsal has ended."""
+    with contextlib.suppress(OSError):
+        fresh = file.with_name(file.name + ".new")
+        fresh.write_text(text)
+        os.replace(fresh, file)
+
+
+def _claimed(place: Path) -> bool:
+    """Whether this command is the first of its name."""
+    try:
+        place.mkdir(parents=True)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _short_state(place: Path) -> list[str]:
+    try:
+        return ["state=ended", f"code={(place / 'code').read_text().strip()}"]
+    except FileNotFoundError:
+        return ["state=running" if place.exists() else "state=absent"]
 
 
 def _log(unit: Unit, words: str) -> None:

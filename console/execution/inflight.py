@@ -1,0 +1,51 @@
+"""Which operations a living console of this machine is just beginning: between their intent and their first command.
+
+A lock that the console's own death lets go tells it, so that an intent without an operation is written off only once
+nobody can still make one of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+FOLDER = "beginning"
+"""Beside the ledger; one empty file an operation that is being begun."""
+
+
+@contextlib.contextmanager
+def beginning(ledger: Path, op: str) -> Iterator[None]:
+    """Held while an operation is begun. Where no file can be made nobody is told: the ledger says why."""
+    file = ledger.parent / FOLDER / op
+    descriptor = -1
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            file.unlink(missing_ok=True)
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def is_beginning(ledger: Path, op: str) -> bool:
+    """Whether a console that lives is beginning it. True also where that cannot be told."""
+    try:
+        descriptor = os.open(ledger.parent / FOLDER / op, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
