@@ -295,6 +295,9 @@ async def follow(ready: Ready, op: str) -> int:
             print(f"no news of {op} for {LOST_AFTER_S:.0f} s: whether it goes on is not known", file=sys.stderr)
             return EXIT_UNKNOWN
         if ready.asked.is_set():
+            if ready.lane in ready.hands.carries():
+                print("cut: this process carried it out; the command under way is given its time", file=sys.stderr)
+                return EXIT_NEEDS_OPERATOR
             print(f"detached: it goes on; `laneswap attach {ready.lane}` follows it again", file=sys.stderr)
             return EXIT_UNKNOWN
         await asyncio.sleep(POLL_S)

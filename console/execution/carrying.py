@@ -133,7 +133,8 @@ class Carrying:
         ways = await self.ways(view, plan) if held is not None else "the head is out of reach"
         due = deadline if deadline is not None else head_now(self._ground.snapshot(), view) + OWED_S
         epoch = held.epoch if held is not None else "-"
-        ready = with_debts(filled(plan, folder, op), folder, str(epoch), self._debt(op, due, view))
+        debt = "" if _owed(view) else self._debt(op, due, view)
+        ready = with_debts(filled(plan, folder, op), folder, debt)
         reach = dict(ways) if not isinstance(ways, str) else {host: [] for host in {plan.head, *_hosts(plan)}}
         operation = compile_operation(
             ready,
@@ -209,6 +210,12 @@ class Carrying:
         return self._ground.snapshot().fleet.lane_folder(view.name)
 
 
+def _owed(view: LaneView) -> bool:
+    """Whether the watchdog is owed already: its debt keeps its beginning and its deadline."""
+    acting = view.acting.value if view.acting is not None else None
+    return acting is not None and any(debt.what == "watchdog" for debt in acting.debts)
+
+
 def _failed(task: asyncio.Task[Mapping[str, list[str]] | str]) -> bool:
     """Whether it is worth asking anew."""
     return task.done() and (task.cancelled() or task.exception() is not None or isinstance(task.result(), str))
@@ -254,26 +261,25 @@ def filled(plan: Plan, folder: str, op: str) -> Plan:
     return replace(plan, steps=tuple(map(step, plan.steps)), rescue=tuple(map(step, plan.rescue)))
 
 
-def with_debts(plan: Plan, folder: str, epoch: str, debt: str) -> Plan:
+def with_debts(plan: Plan, folder: str, debt: str) -> Plan:
     """The plan with what is owed written down on the head before the watchdog is switched off, and struck out once it
-    is armed again: by the sequence itself, so that no console has to live for it."""
+    is armed again; without a `debt` only that: by the sequence itself, so that no console has to live for it."""
     steps: list[Step] = []
-    owes = any(step.stage is Stage.WATCHDOG and step.argv for step in plan.steps) and plan.verb is not Verb.ARM
+    owes = bool(debt) and plan.verb is not Verb.ARM
     for step in plan.steps:
         if owes and step.stage is Stage.WATCHDOG and step.argv:
-            steps.append(
-                _debt_step("owe-watchdog", plan.head, "write down that the watchdog is owed", debt, folder, epoch)
-            )
+            steps.append(_debt_step("owe-watchdog", plan.head, "write down that the watchdog is owed", debt, folder))
             owes = False
         steps.append(step)
     if plan.pays or any(step.stage is Stage.ARM for step in plan.steps):
-        steps.append(_debt_step("settle-watchdog", plan.head, "strike out the debt", "", folder, epoch))
+        steps.append(_debt_step("settle-watchdog", plan.head, "strike out the debt", "", folder))
     return replace(plan, steps=tuple(steps))
 
 
-def _debt_step(name: str, head: str, title: str, debt: str, folder: str, epoch: str) -> Step:
+def _debt_step(name: str, head: str, title: str, debt: str, folder: str) -> Step:
     put = script("put" if debt else "drop")
     size = [str(len(debt.encode()))] if debt else []
-    argv = ("sh", "-c", put, "laneswap", folder, epoch, DEBTS, *size)
+    # the runner's own fence stands before it; under a newer epoch, once taken over, this one would refuse
+    argv = ("sh", "-c", put, "laneswap", folder, "-", DEBTS, *size)
     stage = Stage.WATCHDOG if debt else Stage.ARM
     return Step(name, stage, title, head, argv, limit=10.0, stdin=debt, usual=0.2, basis="estimate", optional=True)

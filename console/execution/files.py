@@ -63,6 +63,17 @@ async def make_folder(link: Link, folder: str) -> Written:
     return _written(await ask(link, "statedir", [folder]))
 
 
+async def sharing(link: Link, folder: str) -> str:
+    """Who besides this account could act there, in words; '' if the host did not say. Makes the folder."""
+    answer = await ask(link, "statedir", [folder])
+    if answer.exit is not Exit.OK:
+        return ""
+    group, members = answer.text("group", 60), answer.text("members", 200)
+    if not group:
+        return "nobody but this account (and root) could take over"
+    return f"the group {group} could take over{f': {members.replace(chr(44), chr(44) + chr(32))}' if members else ''}"
+
+
 async def put(link: Link, folder: str, epoch: int | None, name: str, text: str) -> Written:
     """Replace a file. What stood there stays if anything goes wrong."""
     arguments = [folder, stamp(epoch), name, str(len(text.encode()))]

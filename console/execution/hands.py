@@ -137,7 +137,7 @@ class Hands:
                 except Refused as refused:
                     await self._not_begun(plan, op, epoch, str(refused))
                     raise
-            self.recording.look_after(op, plan)
+            self.recording.look_after(op, plan.lane, plan.id)
             self._holding.watch_over(plan.lane)
             return begun
 
@@ -148,7 +148,7 @@ class Hands:
         try:
             return await self._carrying.begin(view, plan, op, held, ledgered=ledgered, deadline=deadline)
         except Unclear:
-            self.recording.look_after(op, plan)
+            self.recording.look_after(op, plan.lane, plan.id)
             raise
 
     async def _not_begun(self, plan: Plan, op: str, epoch: int, why: str) -> None:
@@ -168,6 +168,8 @@ class Hands:
         found = acting.operation if acting is not None else None
         if found is None or found.state in (OperationState.RUNNING, OperationState.DONE):
             raise Refused("there is nothing to carry on" if found is None else f"{found.id} is {found.state.value}")
+        if found.ended is not None:
+            raise Refused(f"{found.id} has ended: {found.words or found.state.value}. What comes next is R or B")
         verb = Verb(found.verb)
         plan = self.deciding.planned(lane, verb, NO_WISH)
         decision = self.deciding.decided(
@@ -182,7 +184,7 @@ class Hands:
                 lane, f"{found.id} is carried on", held.epoch, found.plan_id, came_from, op=found.id
             )
             begun = await self._carrying.carry_on(view, found.id, held)
-            self.recording.look_after(found.id, replace(plan, lane=lane))
+            self.recording.look_after(found.id, lane, found.plan_id, after=found.spoke)
             return begun
 
     async def _held(self, plan: Plan, decision: Decision) -> tuple[Lease | None, str]:
@@ -245,6 +247,10 @@ class Hands:
     async def take_over(self, lane: str, typed: str) -> str:
         """Take the lane from whoever holds it: their next step is fenced off."""
         return await self._whole(self._holding.take_over(lane, typed))
+
+    def carries(self) -> tuple[str, ...]:
+        """Lanes whose operation runs in this console, and is cut when it closes."""
+        return tuple(sorted(self._carrying.here()))
 
     async def ledger(self) -> tuple[Record, ...]:
         """The record, oldest first."""

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable
 
 from console import format as fmt
 from console.actions.plan import Verb
 from console.actions.underway import head_now, runs
-from console.execution import deadman, window
+from console.execution import deadman, files, window
 from console.execution.carrying import Carrying
 from console.execution.deciding import NO_WISH, Deciding, windowed
 from console.execution.ledger import CARRIED_ON, Entry, Ledger, LedgerError
 from console.execution.policy import Refused
 from console.execution.recording import Recording
 from console.execution.tenure import Ground
+from console.readings.acting_types import Lease
 from console.sanitize import word
+
+STANDING_S = 15.0
+"""Seconds for finding out how the head reaches its ranks."""
 
 
 class Holding:
@@ -45,7 +50,21 @@ class Holding:
         except Refused as refused:
             return f"no window was opened: {refused}"
         back = f"B leads back to {opened.target}" if opened.target else "no way back"
-        return f"window {opened.id} open until {fmt.clock(opened.deadline)}; {back}"
+        where = await self._standing(lane, opened)
+        return f"window {opened.id} open until {fmt.clock(opened.deadline)}; {back}{where}"
+
+    async def _standing(self, lane: str, opened: window.Window) -> str:
+        """What a sleeping laptop would mean, and who could take over: said while there is time to mend it."""
+        view = self._deciding.view(lane)
+        link, folder = self._tenure.way(lane)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STANDING_S):
+                ways, others = await asyncio.gather(self._carrying.ways(view, opened.plan), files.sharing(link, folder))
+                runs_on = f"sequences run detached on {view.lane.head}"
+                if isinstance(ways, str):
+                    runs_on = f"sequences run in this console, if it sleeps they are HALF DONE: {ways}"
+                return "".join(f"; {words}" for words in (runs_on, others) if words)
+        return "; where a sequence would run is not known yet"
 
     async def _opened(self, lane: str, asked: window.Opening) -> window.Window:
         if self._deciding.read_only:
@@ -130,9 +149,10 @@ class Holding:
         try:
             held, came_from = await self._tenure.accept(self._deciding.view(lane))
             await self.note(lane, f"{lane} accepted", held.epoch, "", came_from)
+            more = await self._adopt(lane, held)
         except Refused as refused:
             return f"not accepted: {refused}"
-        return f"{lane} is yours now, from {came_from or 'nobody'}"
+        return f"{lane} is yours now, from {came_from or 'nobody'}{more}"
 
     async def take_over(self, lane: str, typed: str) -> str:
         """Take the lane from whoever holds it: their next step is fenced off."""
@@ -142,9 +162,25 @@ class Holding:
         try:
             held, came_from = await self._tenure.hold(self._deciding.view(lane), "taken over", over=True)
             await self.note(lane, f"{lane} taken over", held.epoch, "", came_from)
+            more = await self._adopt(lane, held) if came_from else ""
         except Refused as refused:
             return f"not taken over: {refused}"
-        return f"{lane} is yours now, taken from {came_from}" if came_from else f"{lane} is yours"
+        return f"{lane} is yours now, taken from {came_from}{more}" if came_from else f"{lane} is yours"
+
+    async def _adopt(self, lane: str, held: Lease) -> str:
+        """What runs on the lane's head goes on under the new lease: a stop that is cut in two helps nobody."""
+        view = self._deciding.view(lane)
+        running = runs(view)
+        if running is None:
+            return ""
+        if running.runs_on != "head":
+            return f"; {running.id} ran in the other console and is fenced off"
+        try:
+            await self._carrying.carry_on(view, running.id, held)
+        except Refused as refused:
+            return f"; {running.id} does not go on: {refused}"
+        self._recording.look_after(running.id, lane, running.plan_id)
+        return f"; {running.id} goes on"
 
     async def note(
         self, lane: str, text: str, epoch: int, plan: str = "", came_from: str = "", *, op: str = ""

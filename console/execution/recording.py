@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from console.actions.plan import Plan
 from console.execution import files
 from console.execution.inflight import is_beginning
 from console.execution.ledger import CARRIED_ON, Entry, Ledger, LedgerError
@@ -47,6 +46,8 @@ class _Open:
     """Steps that are recorded."""
     since: float | None = None
     """Unix seconds at which an earlier console meant it; None for one of this console."""
+    after: float | None = None
+    """Of one that is carried on: what its journal said until then is known already."""
 
 
 class Recording:
@@ -58,16 +59,20 @@ class Recording:
         self._owed: list[Entry] = []
         self._due: dict[str, float] = {}
         self._problem = ""
+        self._known: set[str] = set()
+        """Operations that stand in the ledger."""
+        self._read = False
         self._turn = asyncio.Lock()
 
     def lanes(self) -> set[str]:
         """Lanes on which an operation of ours has no outcome yet."""
         return {one.lane for one in self._open.values()}
 
-    def look_after(self, op: str, plan: Plan) -> None:
-        """Record what becomes of it."""
-        held = self._tenure.held(plan.lane)
-        self._open[op] = _Open(plan.lane, plan.id, held.epoch if held else 0)
+    def look_after(self, op: str, lane: str, plan_id: str, *, after: float | None = None) -> None:
+        """Record what becomes of it; with `after` only what its journal says later than that, by the head's clock."""
+        held = self._tenure.held(lane)
+        self._known.add(op)
+        self._open[op] = _Open(lane, plan_id, held.epoch if held else 0, after=after)
 
     def owe(self, entry: Entry) -> None:
         """What could not be recorded when it was done: written up as soon as the ledger can be written again."""
@@ -108,7 +113,9 @@ class Recording:
         except LedgerError as error:
             self._complain(error)
             return
+        self._known |= {record.op for record in records if record.op}
         self._open |= unfinished(records)
+        self._read = True
         for name in self._ground.snapshot().fleet.lanes:
             self.sync_soon(name)
 
@@ -127,7 +134,10 @@ class Recording:
 
     async def _look(self, view: LaneView) -> None:
         operation = view.acting.value.operation if view.acting is not None and view.acting.value is not None else None
-        if operation is None or (kept := self._open.get(operation.id)) is None:
+        if operation is None:
+            return
+        await self._write_up(operation)
+        if (kept := self._open.get(operation.id)) is None or _not_yet(operation, kept):
             return
         for step in operation.steps:
             if step.state not in _STILL and step.id not in kept.told:
@@ -139,6 +149,22 @@ class Recording:
         del self._open[operation.id]
         self._tell(f"{operation.verb} {operation.state.value}: {operation.words or operation.title}")
         await self._settle(view)
+
+    async def _write_up(self, operation: Operation) -> None:
+        """What this operator did without a record, and what ended before there was one: the head kept it."""
+        if (
+            not self._read
+            or operation.ledgered
+            or operation.id in self._known
+            or operation.operator != self._tenure.own.operator
+        ):
+            return
+        text = f"UNLEDGERED until now: {operation.title}, {operation.origin} to {operation.target}"
+        entry = Entry(operation.lane, text, op=operation.id, epoch=operation.epoch, plan=operation.plan_id)
+        await asyncio.to_thread(self._ledger.break_glass, entry)
+        self._known.add(operation.id)
+        self._open[operation.id] = _Open(operation.lane, operation.plan_id, operation.epoch)
+        self.sync_soon(operation.lane)
 
     async def _look_up(self) -> None:
         """What earlier consoles meant and what is not the newest operation of its lane: asked of the head by name."""
@@ -221,6 +247,12 @@ class Recording:
         if str(error) != self._problem:
             self._problem = str(error)
             self._tell(f"ledger: {error}")
+
+
+def _not_yet(operation: Operation, kept: _Open) -> bool:
+    """What was read of one that is carried on was said before."""
+    before = operation.spoke is None or kept.after is None or operation.spoke <= kept.after
+    return kept.after is not None and before and operation.state not in _GOES_ON
 
 
 def unfinished(records: tuple[Record, ...]) -> dict[str, _Open]:

@@ -172,7 +172,8 @@ class Runner:
         now = self.clock.wall()
         since = min(float(lines[0]["t"]), now) if lines else now
         left = max(step["limit"] - (now - since), LEAST_ON_RESUME if lines else 0.0)
-        attempt = Attempt(step, kind, since, self.clock.mono() + left)
+        here = self.runs_on == "head" and step["host"] == self.operation["head"]
+        attempt = Attempt(step, kind, since, self.clock.mono() + left, here)
         attempt.begun = bool(lines)
         return attempt
 

@@ -26,15 +26,21 @@ if ! (umask 000; mkdir -p "$1/ops/$2" && mkdir "$folder") 2>/dev/null; then
   echo "cannot make $folder" >&2; exit 5
 fi
 shift 3
-"$@"
+"$@" >"$folder/out" 2>"$folder/err"
 code=$?
 (umask 000; echo "$code" >"$folder/code.new" && mv "$folder/code.new" "$folder/code")
+cat "$folder/out"
+cat "$folder/err" >&2
 exit "$code"
 """
-"""D OP STEP ARGV...: a short command that nobody can begin twice, with its exit status kept."""
+"""D OP STEP ARGV...: a command that nobody can begin twice, with its exit status kept. It writes to files: with nobody
+left to read a pipe, its own output would end it."""
 LOOK = """
 folder=$1/ops/$2/$3
-if [ -e "$folder/code" ]; then echo "state=ended"; echo "code=$(cat "$folder/code")"
+if [ -e "$folder/code" ]; then
+  echo state=ended
+  echo "code=$(cat "$folder/code")"
+  echo "said=$(tail -n 1 "$folder/err")"
 elif [ -d "$folder" ]; then echo state=running
 else echo state=absent; fi
 read -r up rest </proc/uptime && echo "up=$up"
@@ -113,11 +119,14 @@ class Clock:
 class Attempt:
     """One step under way."""
 
-    def __init__(self, step: dict[str, Any], kind: str, since: float, deadline: float) -> None:
-        """`since`: Unix seconds of its first line in the journal; `deadline` by the clock that only grows."""
+    def __init__(self, step: dict[str, Any], kind: str, since: float, deadline: float, here: bool = False) -> None:
+        """`since`: Unix seconds of its first line in the journal; `deadline` by the clock that only grows. `here`: on
+        the host on which the runner is a unit itself, so that a step need be none to outlive every connection."""
         self.step, self.kind, self.since, self.deadline = step, kind, since, deadline
         self.id, self.host = str(step["id"]), str(step["host"])
-        self.detached = bool(step["argv"]) and bool(step["detached"] or step["limit"] > SHORT)
+        alone = step["detached"] or step["keeps"] or step["memory_max"] or step["watch"]
+        self.detached = bool(step["argv"]) and bool(alone or not here) and (step["limit"] > SHORT or step["detached"])
+        self.here = here and not self.detached
         self.begun = self.ended = False
         self.watched = deadline - float(step["limit"])
         self.told = ("", float("-inf"))

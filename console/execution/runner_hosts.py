@@ -119,11 +119,13 @@ class Hosts:
         if self.halt.is_set():
             raise Halted
         left = max(1.0, a.deadline - self.clock.mono())
-        limit = LOOK_LIMIT + SHORT if a.detached else min(SHORT, left)
+        limit = LOOK_LIMIT + SHORT if a.detached else left
         done = self.acted(a.host, lambda epoch: self._command(a, epoch, left), a.step["stdin"], limit)
         if self.halt.is_set() and (done.status or 0) > 128:
             a.ended = not a.detached
             raise Halted
+        if done.status is None and a.here:  # nothing is lost on the way to ourselves: its time was up
+            return {"state": FAILED, "words": f"{done.err}; it was ended"}
         if done.status is None or done.status == 3:
             return None
         return {"state": RUNNING} if a.detached and done.status == 0 else ended(done.status, done)
@@ -142,7 +144,8 @@ class Hosts:
             found = keys_of(done.out)
             if found.get("state") == "ended":
                 code = found.get("code", "")
-                return ended(int(code), done) if re.fullmatch(r"\d{1,3}", code) else {"state": LOST}
+                words = Done(None, "", found.get("said", ""))
+                return ended(int(code), words) if re.fullmatch(r"\d{1,3}", code) else {"state": LOST}
             return found if found.get("state") else None
         quick = self.clock.wall() - a.since < QUICK
         times, rest = (LONG_POLL * 10, "0.1") if quick else (LONG_POLL * 2, "0.5")

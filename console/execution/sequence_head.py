@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from console.execution import detached, files
@@ -36,7 +36,7 @@ class OnHead:
 
     started: bool
     problem: str = ""
-    """Safe words, '' if started."""
+    """Safe words; with `started` what went wrong beside it."""
     cannot: bool = False
     """The head cannot carry it out, and has begun nothing: the console may."""
     fenced: bool = False
@@ -62,27 +62,44 @@ async def can_run(link: Link) -> str:
     return f"{link.name}: {output.hint or output.outcome}"
 
 
-async def publish(link: Link, operation: Operation, *, with_runner: bool = False) -> files.Written:
+async def publish(link: Link, operation: Operation) -> files.Written:
     """Operation file and by-hand sheet on the head, then the name of the newest operation; what failed first."""
+    written = await _put(link, operation, {"plan.json": json.dumps(operation), "sheet.sh": by_hand(operation)})
+    return await _name(link, operation) if written.ok else written
+
+
+async def _put(link: Link, operation: Operation, texts: Mapping[str, str]) -> files.Written:
+    """Files of the operation's folder; what failed first."""
     folder, epoch = operation["dir"], epoch_of(operation)
-    texts = {"plan.json": json.dumps(operation), "sheet.sh": by_hand(operation)}
-    if with_runner:
-        texts["runner.py"] = runner_text()
     puts = [files.put(link, folder, epoch, place(operation, name), text) for name, text in texts.items()]
-    for written in await asyncio.gather(*puts):
-        if not written.ok:
-            return written
-    return await files.put(link, folder, epoch, "current", f"{operation['id']}\n")
+    done = await asyncio.gather(*puts)
+    return next((written for written in done if not written.ok), done[0])
 
 
-async def start_on_head(link: Link, operation: Operation) -> OnHead:
-    """Put it there and start it; a second start joins the first."""
-    cannot, written = await asyncio.gather(can_run(link), publish(link, operation, with_runner=True))
+async def _name(link: Link, operation: Operation) -> files.Written:
+    return await files.put(link, operation["dir"], epoch_of(operation), "current", f"{operation['id']}\n")
+
+
+async def start_on_head(link: Link, operation: Operation, *, checked: bool = False) -> OnHead:
+    """Put it there and start it; a second start joins the first. `checked`: `can_run` has said yes before."""
+    texts = {"plan.json": json.dumps(operation), "runner.py": runner_text()}
+    cannot, written = await asyncio.gather(_nothing() if checked else can_run(link), _put(link, operation, texts))
     if not written.ok:
-        return OnHead(False, written.problem, fenced=written.fenced, unknown=False)
+        return OnHead(False, written.problem, fenced=written.fenced)
+    sheet = {"sheet.sh": by_hand(operation)}
     if cannot:
+        await asyncio.gather(_put(link, operation, sheet), _name(link, operation))
         return OnHead(False, cannot, cannot=True)
-    return await _start(link, operation, UNIT)
+    started, named, _ = await asyncio.gather(
+        _start(link, operation, UNIT), _name(link, operation), _put(link, operation, sheet)
+    )
+    if started.started and not named.ok:
+        return replace(started, problem=f"it runs, but other consoles may not see it: {named.problem}")
+    return started
+
+
+async def _nothing() -> str:
+    return ""
 
 
 async def carry_on(link: Link, operation: Operation) -> OnHead:

@@ -51,7 +51,7 @@ class Tenure:
     """The leases of one console."""
 
     def __init__(self, ground: Ground, own: Me) -> None:
-        self._ground, self._own = ground, own
+        self._ground, self.own = ground, own
         self._keepers: dict[str, Keeper] = {}
 
     def held(self, lane: str) -> Lease | None:
@@ -85,14 +85,12 @@ class Tenure:
             answer = await lease.renew(link, folder, known.id)
             if answer.granted:
                 return self._keep(view.name, answer), ""
-        answer = await lease.take(link, folder, self._own.operator, self._own.console, purpose)
-        if not answer.granted and answer.lease is not None and (over or is_mine(answer.lease, self._own)):
+        answer = await lease.take(link, folder, self.own.operator, self.own.console, purpose)
+        if not answer.granted and answer.lease is not None and (over or is_mine(answer.lease, self.own)):
             seen = answer.lease.id
-            answer = await lease.take(
-                link, folder, self._own.operator, self._own.console, purpose, over=True, seen=seen
-            )
+            answer = await lease.take(link, folder, self.own.operator, self.own.console, purpose, over=True, seen=seen)
         elif answer.damaged and over:
-            answer = await lease.take(link, folder, self._own.operator, self._own.console, purpose, over=True)
+            answer = await lease.take(link, folder, self.own.operator, self.own.console, purpose, over=True)
         return self._keep(view.name, answer), answer.taken_from
 
     async def renumber(self, view: LaneView, purpose: str) -> Lease:
@@ -100,7 +98,7 @@ class Tenure:
         current, _ = await self.hold(view, purpose)
         await self._drop(view.name)
         link, folder = self.way(view.name)
-        own = self._own
+        own = self.own
         answer = await lease.take(link, folder, own.operator, own.console, purpose, over=True, seen=current.id)
         return self._keep(view.name, answer)
 
@@ -130,7 +128,7 @@ class Tenure:
         """Take what was offered to us: the lease, and who offered it. Raises Refused."""
         link, folder = self.way(view.name)
         await self._drop(view.name)
-        answer = await lease.accept(link, folder, self._own.operator, self._own.console)
+        answer = await lease.accept(link, folder, self.own.operator, self.own.console)
         found = self._keep(view.name, answer)
         await self._inherit(view, found)
         return found, answer.taken_from
@@ -142,7 +140,7 @@ class Tenure:
         if not found.there:
             return
         try:
-            moved = window.handed_over(window.from_json(found.data), self._own.operator, held.epoch)
+            moved = window.handed_over(window.from_json(found.data), self.own.operator, held.epoch)
         except (window.WindowUnreadable, Refused):
             return  # it stays as it is: an alarm names what is wrong with it
         await files.put(link, folder, held.epoch, WINDOW, window.to_json(moved))
@@ -198,7 +196,7 @@ class Tenure:
         """A lease on the head that an earlier console of this operator took."""
         acting: Acting | None = view.acting.value if view.acting is not None else None
         found = acting.lease if acting is not None else None
-        return found if found is not None and is_mine(found, self._own) else None
+        return found if found is not None and is_mine(found, self.own) else None
 
 
 def _why(answer: LeaseAnswer) -> str:

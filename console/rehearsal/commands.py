@@ -15,7 +15,7 @@ from console.readings.look import LookKind
 from console.rehearsal.acting.asking import ENDING
 
 SCRIPT_LIMIT = 65536
-REFUSAL = "rehearsal host: only the console's own sampler and probes run here"
+REFUSAL = "rehearsal host: only the console's own sampler, probes and scripts run here"
 BEAT = b"beat\n"
 LINE_LIMIT = 65536
 _COMPLETE = (ENDING.decode(), 'exec /bin/sh -s "$@" $!\n')

@@ -135,7 +135,12 @@ class RehearsalHost:
         data = await _script(process) if command == SHELL_LINE else b""
         if (played := recognise(data)) is not None:
             return await self._run(process, played)
-        if self.acting is not None and (asked := taken_apart(data)) is not None:
+        asked = taken_apart(data) if self.acting is not None else None
+        if (
+            asked is not None
+            and self.acting is not None
+            and self.acting.recognised(asked.argv, asked.stdin) is not None
+        ):
             return await self._act(process, self.acting, asked)
         process.stderr.write(f"{REFUSAL}; refused: {command[:200]!r}\n".encode())
         process.exit(NOT_EXECUTABLE)

@@ -277,3 +277,49 @@ async def test_with_a_webhook_the_head_is_told_to_watch_over_an_open_window(
         assert "http://127.0.0.1:9/hook" not in str(await hands.ledger())
         await deadman.disarm(link, folder)
         await hands.close_window("lane", "")
+
+
+async def test_what_runs_goes_on_under_the_next_holder(scene: Scene) -> None:
+    """Handing over between two steps must not leave the lane half done."""
+    mark = scene.marks
+    scene.plan = plan(
+        step("one", "sh", "-c", f"echo one >>{mark}; sleep 3", limit=30.0),
+        step("two", "sh", "-c", f"echo two >>{mark}"),
+    )
+    async with scene.hands() as ana, scene.hands("ben") as ben:
+        op = await go(ana)
+        await scene.until(lambda: scene.lines() == ["one"], "it runs")
+        await scene.until(
+            lambda: (o := scene.operation()) is not None and o.id == op and o.state is OperationState.RUNNING, "seen"
+        )
+        words = await ben.take_over("lane", "lane")
+        assert f"{op} goes on" in words, words
+        found = await scene.ended(op)
+        assert found.state is OperationState.DONE, found
+        assert scene.lines() == ["one", "two"]
+        await scene.until(lambda: any("stop done" in words for words in scene.said), "it was told")
+        assert [record.result for record in await ben.ledger() if record.op == op][-1] == "done"
+
+
+async def test_what_has_ended_is_not_carried_on(scene: Scene) -> None:
+    scene.plan = plan(step("a", "sh", "-c", f"echo a >>{scene.marks}"), step("b", "sh", "-c", "exit 7"))
+    async with scene.hands() as hands:
+        op = await go(hands)
+        assert (await scene.ended(op)).state is OperationState.HALF_DONE
+        with pytest.raises(Refused, match="has ended"):
+            await hands.carry_on("lane", "lane")
+
+
+async def test_a_debt_that_stands_keeps_its_beginning(scene: Scene) -> None:
+    off = step("off", "true", stage=Stage.WATCHDOG)
+    scene.plan = plan(off, owes="watchdog")
+    async with scene.hands() as hands:
+        await scene.ended(await go(hands))
+        await scene.until(lambda: (a := scene.acting()) is not None and bool(a.debts), "the debt is seen")
+        before = scene.acting().debts  # type: ignore[union-attr]
+        scene.plan = plan(off, step("more", "true"), owes="watchdog")
+        await scene.ended(await go(hands))
+        assert scene.acting().debts == before  # type: ignore[union-attr]
+        scene.plan = plan(step("on", "true", stage=Stage.ARM), pays="watchdog")
+        await scene.ended(await go(hands, Verb.ARM))
+        await scene.until(lambda: (a := scene.acting()) is not None and not a.debts, "the debt is struck out")

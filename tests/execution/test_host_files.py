@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import grp
 import os
 import subprocess
 from collections.abc import AsyncIterator
@@ -55,17 +56,30 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
 # -- the folder
 
 
-async def test_the_folder_can_be_written_by_every_account(place: Place) -> None:
-    mask = os.umask(0o077)
+async def test_the_folder_is_for_this_account_or_for_those_who_may_use_docker(place: Place) -> None:
+    """What lies in it is run with the operator's rights: nobody else may write there, whatever the umask is."""
+    mask = os.umask(0)
     try:
         assert (await files.make_folder(place.link, str(place.path))).ok
         assert (await place.put("ops/OP/plan.json", "{}")).ok
     finally:
         os.umask(mask)
-    for folder in (place.path.parent, place.path, place.path / "ops", place.path / "ops" / "OP"):
-        assert oct(folder.stat().st_mode) == oct(0o40777), folder
-    for name in ("epoch", "lock", "ops/OP/plan.json"):
-        assert oct((place.path / name).stat().st_mode) == oct(0o100666), name
+    try:
+        group = grp.getgrnam("docker").gr_gid
+    except KeyError:
+        group = None
+    allowed = group is not None and (os.geteuid() == 0 or group in os.getgroups())
+    found = place.path.parent.stat()
+    assert oct(found.st_mode) == oct(0o42770 if allowed else 0o40700)
+    assert not allowed or found.st_gid == group
+
+
+async def test_a_folder_that_everybody_may_write_to_is_refused(place: Place) -> None:
+    place.path.parent.mkdir(parents=True)
+    place.path.parent.chmod(0o777)
+    for written in (await files.make_folder(place.link, str(place.path)), await place.put("x", "y")):
+        assert not written.ok and "chmod o-w" in written.problem, written
+    assert not place.path.exists()
 
 
 async def test_a_folder_that_an_admin_made_stays_as_it_is(place: Place) -> None:

@@ -172,7 +172,7 @@ def test_a_watched_worker_that_dies_ends_the_command_at_once() -> None:
 
 
 def test_a_unit_that_takes_too_long_is_ended() -> None:
-    run = Run(plan(step("boot", "spark-0", "start", OLD, limit=60)), World(hangs={"start"}))
+    run = Run(plan(step("boot", "spark-1", "start", OLD, limit=60)), World(hangs={"start"}))
 
     def takes_time(host: str, what: str) -> str:
         run.clock.now += 2.0
@@ -185,7 +185,7 @@ def test_a_unit_that_takes_too_long_is_ended() -> None:
 
 @pytest.mark.parametrize(("code", "state", "end"), [(143, "stopped", "stopped"), (-9, "unknown", "half done")])
 def test_a_unit_that_was_stopped_or_lost_is_neither_done_nor_failed(code: int, state: str, end: str) -> None:
-    run = Run(plan(step("a", "spark-1", "stop", "x"), step("b", "spark-0", "start", OLD, limit=60)))
+    run = Run(plan(step("a", "spark-1", "stop", "x"), step("b", "spark-1", "start", OLD, limit=60)))
     run.world.fails = {"start": code}
     assert run() == end
     assert run.states["b"] == state
@@ -193,7 +193,7 @@ def test_a_unit_that_was_stopped_or_lost_is_neither_done_nor_failed(code: int, s
 
 def test_a_lost_unit_whose_work_is_seen_is_done() -> None:
     seen = is_up("spark-0", "spark-0/new")
-    run = Run(plan(step("b", "spark-0", "start", OLD, limit=60, after=(seen,))), World(fails={"start": -9}))
+    run = Run(plan(step("b", "spark-1", "start", OLD, limit=60, after=(seen,))), World(fails={"start": -9}))
     assert run() == "done"
 
 
@@ -303,6 +303,27 @@ def test_break_glass_that_is_recorded_here_goes_on_without_the_head_too() -> Non
     assert glass.ran == ["a"]
 
 
+@pytest.mark.parametrize(
+    ("more", "unit"),
+    [({}, False), ({"detached": True}, True), ({"keeps": True}, True), ({"memory_max": "4G"}, True)],
+)
+def test_on_the_head_the_sequence_is_the_unit_of_its_steps(more: Any, unit: bool) -> None:
+    run = Run(plan(step("boot", "spark-0", "start", OLD, limit=600, **more)))
+    assert run() == "done"
+    starts = [argv for _, argv in run.world.calls if "STARTER" in argv and "start" in argv]
+    assert bool(starts) == unit
+    in_console = Run(plan(step("boot", "spark-0", "start", OLD, limit=600, **more)))
+    in_console.runner.runs_on = "console"
+    assert in_console() == "done"
+    assert [argv for _, argv in in_console.world.calls if "STARTER" in argv and "start" in argv]
+
+
+def test_a_command_of_the_head_that_takes_too_long_is_ended_and_has_failed() -> None:
+    run = Run(plan(step("boot", "spark-0", "start", OLD, limit=60)), World(hangs={"start"}))
+    assert run() == "failed"
+    assert run.words("boot").endswith("it was ended")
+
+
 def test_told_to_stop_it_begins_no_further_step() -> None:
     run = Run()
 
@@ -320,7 +341,7 @@ def test_told_to_stop_it_begins_no_further_step() -> None:
 
 @pytest.mark.parametrize(("steps", "state", "code"), [(False, "unknown", None), (True, "stopped", 143)])
 def test_told_to_stop_a_unit_lives_on_unless_it_is_meant_too(steps: bool, state: str, code: int | None) -> None:
-    run = Run(plan(step("boot", "spark-0", "start", OLD, limit=600)), World(hangs={"start"}))
+    run = Run(plan(step("boot", "spark-1", "start", OLD, limit=600)), World(hangs={"start"}))
 
     def look(host: str, what: str) -> str:
         if " 20 0.1" in what:
@@ -331,7 +352,7 @@ def test_told_to_stop_a_unit_lives_on_unless_it_is_meant_too(steps: bool, state:
     run.world.meddle = look
     assert run() == "stopped"
     assert run.states["boot"] == state
-    assert run.world.claims["spark-0", OP, "boot"] == code
+    assert run.world.claims["spark-1", OP, "boot"] == code
 
 
 @pytest.mark.parametrize("limit", [8.0, 60.0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,23 @@ def test_a_command_that_kills_the_runner_under_which_it_runs_has_run_once(real: 
     assert real.ran() == {"kill ": 1, "start old": 1}
 
 
+@pytest.mark.parametrize("host", ["spark-0", "spark-1"])
+def test_a_command_that_speaks_after_its_runner_was_killed_is_not_ended_by_that(real: RealWorld, host: str) -> None:
+    made = real.step("a", host, "x", limit=9.0)
+    script = 'kill -9 "$(cat "$1/runner")"; sleep 0.3; echo spoken; echo louder >&2; : >"$1/up/old"'
+    real.write(real.plan(replace(made, argv=("sh", "-c", script, "x", str(real.world)))))
+    assert real.run() == KILLED
+    assert real.run() == 0, real.log
+    assert real.states == {"a": "done"} and "old" in real.up
+
+
+def test_on_the_head_a_long_command_is_a_child_of_the_runner(real: RealWorld) -> None:
+    real.write(real.plan(real.step("a", "spark-0", "slow", "1", limit=60.0), real.step("b", "spark-0", "fail", "7")))
+    assert real.run() == 1, real.log
+    assert not (real.op / "a" / "unit").exists() and (real.op / "a" / "code").read_text() == "0\n"
+    assert real.states == {"a": "done", "b": "failed"}
+
+
 def test_a_second_runner_is_refused_while_the_first_one_lives(real: RealWorld) -> None:
     real.write(real.plan(real.step("a", "spark-1", "slow", "30", limit=60.0)))
     running = real.start()
@@ -176,8 +194,6 @@ def test_commands_of_the_head_have_no_lock_and_no_signal_of_the_runner(real: Rea
         'ls -l /proc/self/fd >"$1/fds"; grep -E \'Sig(Ign|Blk)\' /proc/self/status >"$1/signals"; umask >"$1/umask"'
     )
     step = real.step("a", "spark-0", "x")
-    from dataclasses import replace
-
     real.write(real.plan(replace(step, argv=("sh", "-c", script, "x", str(real.world)))))
     assert real.run() == 0
     held = (real.world / "fds").read_text()

@@ -187,6 +187,7 @@ class DockerEvents:
         """`start ID`, `die ID`, `rename ID`, by the short id: how often."""
         until = self.host.root("date", "+%s.%N").strip()
         words = ("--since", self.since, "--until", until, "--filter", "type=container")
-        rows = [row.split() for row in self.host.docker("events", *words, "--format", "{{.Action}} {{.Actor.ID}}").splitlines()]
+        text = self.host.docker("events", *words, "--format", "{{.Action}} {{.Actor.ID}}")
+        rows = [row.split() for row in text.splitlines()]
         kept = ("start", "die", "rename")
         return Counter(f"{row[0]} {row[1][:12]}" for row in rows if len(row) == 2 and row[0] in kept)

@@ -132,12 +132,19 @@ async def not_lingering(steps: Steps) -> AsyncIterator[None]:
         await steps.root("mv", "/tmp/laneswap-linger", mark)
 
 
+async def shared(steps: Steps) -> None:
+    """The state folder for two accounts that no group has in common, as an administrator makes one."""
+    owner, group = steps.host.stranger, steps.host.user
+    await steps.root("install", "-d", "-m", "2770", "-o", owner, "-g", group, STATE)
+
+
 # -- where a step runs
 
 
 async def test_each_account_gets_what_its_host_gives_it(clean: tuple[BedHost, ...]) -> None:
     host = clean[2]  # python3-minimal
     async with steps_on(host) as steps, steps_on(host, ssh=stranger(host)) as poor:
+        await shared(steps)
         assert (await detached.modes(steps.link, FOLDER)).mode is Mode.USER
         found = await detached.modes(poor.link, FOLDER)
         assert found.mode is Mode.NONE
@@ -460,8 +467,9 @@ async def test_a_dead_user_manager_takes_its_steps_with_it(clean: tuple[BedHost,
 async def test_a_disk_that_fills_up_swallows_no_result(clean: tuple[BedHost, ...], mode: Mode) -> None:
     host = clean[0]
     async with steps_on(host) as steps:
-        await steps.root("mkdir", "-m", "777", STATE)
-        await steps.root("mount", "-t", "tmpfs", "-o", "size=1m,mode=777", "tmpfs", STATE)
+        await shared(steps)
+        await steps.root("mount", "-t", "tmpfs", "-o", "size=1m,mode=2770", "tmpfs", STATE)
+        await steps.root("chgrp", host.user, STATE)
         filling = 'cat /dev/zero >"$1" 2>/dev/null; exit 3'
         await steps.started("one", "sh", "-c", filling, "sh", f"{FOLDER}/filler", mode=mode)
         found = await steps.ended("one")
@@ -509,6 +517,7 @@ async def test_an_older_epoch_is_refused_on_every_host(clean: tuple[BedHost, ...
 async def test_two_accounts_share_a_folder(clean: tuple[BedHost, ...]) -> None:
     host = clean[0]
     async with steps_on(host) as mine, steps_on(host, ssh=stranger(host)) as other:
+        await shared(mine)
         ana = await lease.take(mine.link, FOLDER, "ana", "ana@laptop 1", "switch")
         assert ana.lease is not None
         assert (await files.put(mine.link, FOLDER, 1, "ops/x/plan.json", "ana's")).ok
@@ -540,6 +549,7 @@ async def test_two_accounts_share_a_folder(clean: tuple[BedHost, ...]) -> None:
 async def test_hidden_processes_are_unknown_not_lost(clean: tuple[BedHost, ...]) -> None:
     host = clean[0]
     async with steps_on(host) as mine, steps_on(host, ssh=stranger(host)) as other:
+        await shared(mine)
         await mine.started("one", "sleep", "600", mode=Mode.NONE)
         other.op = mine.op
         await other.running("one")
@@ -568,6 +578,7 @@ async def test_root_takes_over_what_an_account_began(clean: tuple[BedHost, ...])
 async def test_a_lease_is_renewed_and_handed_over_between_accounts(clean: tuple[BedHost, ...]) -> None:
     host = clean[0]
     async with steps_on(host) as mine, steps_on(host, ssh=stranger(host)) as other:
+        await shared(mine)
         ana = await lease.take(mine.link, FOLDER, "ana", "ana@laptop 1", "switch")
         assert ana.lease is not None
         keeper = lease.Keeper(mine.link, FOLDER, ana.lease, every=0.2)

@@ -67,7 +67,7 @@ def test_stop_relaunch_back_and_forth_from_the_command_line(lane: ActingDocker, 
     ana.ledger_good()
     assert lane.running() == [] and lane.standing() is None
     seen = lane.containers()[SERVING]
-    assert (seen.id, seen.exit_code, seen.restart) == (ids[NEW], 0, "no"), "set aside, so that no daemon starts it again"
+    assert (seen.id, seen.exit_code, seen.restart) == (ids[NEW], 0, "no"), "no daemon starts it again"
 
     again = ana.do("relaunch")
     assert again.code == 0 and "relaunch DONE" in again.out, again.text
@@ -137,7 +137,8 @@ def test_a_window_is_opened_shown_used_and_closed(lane: ActingDocker, ana: Opera
     unnamed = ana.run("window", "open", "station", "--reason", "swap to v22", "--yes-lane", "dsv41")
     assert unnamed.code == 4 and not head.text("window.json") and not head.lease()
 
-    opened = ana.run("window", "open", "station", "--reason", "swap to v22", "--deadline", "25m", "--yes-lane", "station")
+    words = ("--reason", "swap to v22", "--deadline", "25m", "--yes-lane", "station")
+    opened = ana.run("window", "open", "station", *words)
     assert opened.code == 0 and "B leads back to" in opened.out, opened.text
     assert head.lease()["operator"] == "ana"
     again = ana.run("window", "open", "station", "--reason", "once more", "--yes-lane", "station")

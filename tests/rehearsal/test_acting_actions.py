@@ -60,7 +60,11 @@ async def test_the_watchdog_of_a_fleet_is_disarmed_owed_and_armed_again() -> Non
         assert off.state is OperationState.DONE
         await made.until(lambda: told.watchdog(WatchdogState.OFF)(made.view()), "the watchdog is off")
         acting = made.view().acting
-        assert acting is not None and acting.value is not None and [debt.what for debt in acting.value.debts] == ["watchdog"]
+        assert (
+            acting is not None
+            and acting.value is not None
+            and [debt.what for debt in acting.value.debts] == ["watchdog"]
+        )
         assert made.view().verdict.state is LaneState.SERVING
         on = await made.do(Verb.ARM)
         assert on.state is OperationState.DONE

@@ -40,10 +40,30 @@ named() {
 # sets D, and makes it where there is none
 folder() {
     named "$1"
-    for one in "${D%/*}" "$D"; do
-        real_folder "$one"
-    done
+    state_folder "${D%/*}"
+    real_folder "$D"
     [ -w "$D" ] && [ -x "$D" ] || cannot "$D cannot be written by $(id -un): ask its owner $(stat -c %U "$D" 2>/dev/null)"
+}
+
+# the folder above all lanes. What lies in it is run with the rights of whoever acts: it is made for this account alone,
+# or for those who may use Docker, who are as good as root anyway; one that everybody may write to is refused
+state_folder() {
+    if [ ! -L "$1" ] && [ ! -d "$1" ]; then
+        said=$(mkdir -m 700 "$1" 2>&1) || [ -d "$1" ] || cannot "$1 cannot be made: $(complaint "$said")"
+        ! for_docker || { chgrp docker "$1" && chmod 2770 "$1"; } 2>/dev/null
+    fi
+    real_folder "$1"
+    case $(stat -c %a "$1" 2>/dev/null) in
+    *[2367]) cannot "$1 can be written by every account of this host, which is refused: chmod o-w $1" ;;
+    esac
+}
+
+# whether others of the group docker may share it with this account
+for_docker() {
+    case " $(id -Gn) " in
+    *' docker '*) return 0 ;;
+    esac
+    [ "$(id -u)" = 0 ] && grep -q '^docker:' /etc/group 2>/dev/null
 }
 
 # a directory, made if need be, and never through a link that somebody put there

@@ -24,10 +24,10 @@ from console.rehearsal.acting.headrunner import HeadRunners
 from console.rehearsal.acting.known import Known, known
 from console.rehearsal.acting.playing import Ended, Job, Playing, Twin
 from console.rehearsal.acting.units import Units
+from console.rehearsal.commands import REFUSAL
 from console.rehearsal.watching import LogWatchdog, PlayedWatchdog
 
 REFUSED = 126
-REFUSAL = "rehearsal host: only the console's own scripts run here"
 REAL = ("statedir", "lease", "put", "append", "drop", "read")
 """Scripts of the state folder, which run for real in the host's own."""
 TRY_S = 0.6
@@ -55,7 +55,7 @@ class ActingHosts:
         """One command on one host. Never raises for what it is."""
         found = self.recognised(argv, stdin)
         if found is None:
-            return Done(REFUSED, "", f"{REFUSAL}; refused: {' '.join(argv)[:200]!r}\n")
+            return Done(REFUSED, "", f"{REFUSAL}\n")
         job = Job(self.playing, host, found)
         status = await self.execute(job)
         return Done(status, _text(job.out), _text(job.err))

@@ -145,14 +145,13 @@ async def dry(job: Job, command: Sequence[str], site: bytes | None = None) -> st
         if words := job.playing.reaches(job.host, host):
             return f"ABORT: rank {rank}: cannot ssh to ops@{host}: {words}\n"
         await job.playing.sleep(0.5)
-        rows += [f"== rank {rank}", _line(*model_of(launch, host), rank)]
+        rows += [f"== rank {rank}", _line(model_of(launch, host)[0], rank)]
     return "\n".join(rows) + "\n"
 
 
-def _line(model: ContainerModel, engine: EngineModel | None, rank: int) -> str:
+def _line(model: ContainerModel, rank: int) -> str:
     """The docker command of a rank, on one line."""
     env = [f"-e {key}={value}" for key, value in model.env.items()]
     mounts = [f"-v {mount}" for mount in model.mounts]
     words = [word.replace("{rank}", str(rank)) for word in model.args]
-    del engine
     return " ".join(["docker run -d --name", model.name, *mounts, *env, model.image, *words])

@@ -17,6 +17,7 @@ from pathlib import Path
 from console.rehearsal.acting import statefiles
 from console.rehearsal.acting.known import Known, starter_text
 from console.rehearsal.acting.playing import Job
+from console.rehearsal.commands import REFUSAL
 
 Recognised = Callable[[Sequence[str], str], Known | None]
 Execute = Callable[[Job], Awaitable[int]]
@@ -99,7 +100,7 @@ class Units:
         folder, operation, step, epoch, _, _, limit, _, *argv = rest
         wanted = self._recognised(argv[1:], job.known.stdin) if argv[:1] == ["--"] else None
         if wanted is None or not limit.isdecimal():
-            return _cannot(job, "rehearsal host: only the console's own scripts run here")
+            return _cannot(job, REFUSAL)
         if status := await statefiles.fenced(job, folder, epoch):
             return status
         unit = self._units.get((operation, step))
@@ -212,7 +213,7 @@ class Units:
         folder, operation, step, *argv = job.args
         wanted = self._recognised(argv, job.known.stdin)
         if wanted is None or not _OPERATION.fullmatch(operation) or not _STEP.fullmatch(step):
-            return _cannot(job, "rehearsal host: only the console's own scripts run here")
+            return _cannot(job, REFUSAL)
         place = Path(statefiles.real_folder(job, folder), "ops", operation, step)
         if job.playing.world.full(job.host):
             return _cannot(job, f"cannot make {folder}/ops/{operation}/{step}")
@@ -224,6 +225,7 @@ class Units:
         code = await self._execute(below)
         job.out += below.out
         job.err += below.err
+        _keep(place / "err", "".join(f"{row}\n" for row in below.err))
         _keep(place / "code", f"{code}\n")
         return code
 
@@ -239,7 +241,7 @@ class Units:
         """STARTER D OP STEP TIMES PAUSE: the state of a unit, told as soon as it has ended."""
         text, folder, operation, step, times, pause = job.args
         if text != starter_text():
-            return _cannot(job, "rehearsal host: only the console's own scripts run here")
+            return _cannot(job, REFUSAL)
         unit = self._units.get((operation, step))
         most = min(60.0, float(times) * float(pause)) if _decimals(times, pause) else 0.0
         if unit is not None:
@@ -298,7 +300,8 @@ def _claimed(place: Path) -> bool:
 
 def _short_state(place: Path) -> list[str]:
     try:
-        return ["state=ended", f"code={(place / 'code').read_text().strip()}"]
+        code, said = (place / "code").read_text().strip(), (place / "err").read_text().splitlines()
+        return ["state=ended", f"code={code}", f"said={said[-1] if said else ''}"]
     except FileNotFoundError:
         return ["state=running" if place.exists() else "state=absent"]
 
