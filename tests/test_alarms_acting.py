@@ -93,7 +93,15 @@ def test_what_stopped_in_the_middle_needs_a_hand_everywhere(state: OperationStat
     found = only(operation=replace(RUNS, state=state, words=HALF))
     assert (found.key, found.severity) == (f"operation:{NAME}", ACT)
     assert found.text == f"rollback by ana: {HALF}"
-    assert found.advice == f"laneswap attach {NAME}, or B"
+    assert found.advice == f"laneswap attach {NAME} --carry-on, or B"
+    ended = only(operation=replace(RUNS, state=state, words=HALF, ended=WALL - 5))
+    assert ended.advice == "R goes on, B goes back"  # a runner that has said its end says nothing more
+
+
+def test_what_an_operator_stopped_is_told_like_a_failure() -> None:
+    stopped = replace(RUNS, state=OperationState.STOPPED, ended=WALL - 10, words=HALF)
+    assert only(operation=stopped, well=False).severity is ACT
+    assert only(operation=stopped).text == f"rollback by ana was stopped: {HALF}"
 
 
 def test_what_cannot_be_told_is_said_and_what_is_not_read_yet_is_not() -> None:

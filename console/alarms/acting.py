@@ -13,6 +13,7 @@ from console.snapshot import LaneView, Severity, Snapshot
 
 TOLD_FOR_S = 3600.0
 """Seconds for which an operation that failed, or was done without a ledger, is told while its lane serves again."""
+_BROKEN_OFF = {OperationState.FAILED: "failed", OperationState.STOPPED: "was stopped"}
 _WELL = (LaneState.SERVING, LaneState.IDLE, LaneState.BUSY, LaneState.READY)
 
 
@@ -73,14 +74,16 @@ def _operation(lane: LaneView, acting: Acting) -> Iterator[Alarm]:
         return
     by = f"{operation.verb} by {operation.operator or 'somebody'}"
     if operation.state in underway.UNFINISHED:
-        text, advice = f"{by}: {operation.words}", f"laneswap attach {lane.name}, or B"
-        yield Alarm(f"operation:{lane.name}", Severity.ACT, lane.name, text, advice)
+        advice = "R goes on, B goes back"
+        if operation.ended is None:
+            advice = f"laneswap attach {lane.name} --carry-on, or B"
+        yield Alarm(f"operation:{lane.name}", Severity.ACT, lane.name, f"{by}: {operation.words}", advice)
     elif operation.state is OperationState.UNKNOWN and not operation.unread:
         text = f"{by}: {operation.words or 'its state is unknown'}"
         yield Alarm(f"operation:{lane.name}", Severity.LOOK, lane.name, text, "")
-    elif operation.state is OperationState.FAILED and _still_told(lane, acting, operation):
+    elif operation.state in _BROKEN_OFF and _still_told(lane, acting, operation):
         severity = Severity.LOOK if lane.verdict.state in _WELL else Severity.ACT
-        text = f"{by} failed: {operation.words or 'no words'}"
+        text = f"{by} {_BROKEN_OFF[operation.state]}: {operation.words or 'no words'}"
         yield Alarm(f"operation:{lane.name}", severity, lane.name, text, "read its log and ledger (e)")
     if not operation.ledgered and _still_told(lane, acting, operation):
         text = f"UNLEDGERED: {by} at {fmt.clock(operation.began)}"
