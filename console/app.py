@@ -26,9 +26,10 @@ from console import sanitize
 from console.actions.catalog import BY_ID, CommandError, parse_command
 from console.actions.keymap import KeymapError, default_keymap_path, load_keymap
 from console.actions.themes import SHIPPED, ThemeError, find_theme, themes_folder
+from console.actions.underway import runs
 from console.alarms import Alarm
 from console.calling import Calling, Ways
-from console.snapshot import Source
+from console.snapshot import Snapshot, Source
 from screens import lanes
 from screens.acting import ActingKeys
 from screens.base import ConsoleScreen, Hands, MakeHands, method_name
@@ -48,8 +49,8 @@ from widgets.theme import DEFAULT_THEME, PLAIN_THEME, AttributesOnly, register_o
 
 TICK, BLURRED_TICK = 0.25, 1.0
 """Seconds between two pictures on screen, with the terminal in focus and without."""
-NOTICE_SECONDS = 6.0
-"""How long one line from the console itself stays."""
+NOTICE_SECONDS, BEGUN_SECONDS = 6.0, 2.0
+"""How long one line from the console itself stays; and one that says what began, where that is seen to go on."""
 SETTLE_SECONDS = 5.0
 """How long after the start the console may still move to a worse lane by itself."""
 FREEZE_AFTER = 10.0
@@ -108,7 +109,8 @@ class LaneswapApp(ActingKeys, App[Any], inherit_bindings=False):
         self.faults = FaultLog(faults or default_fault_file())
         self._asked_theme = theme
         self._keymap_file = keymap or default_keymap_path()
-        self._notice, self._notice_until = "", 0.0
+        self._notice, self._begun = "", ""
+        self._said_at = self._notice_until = 0.0
         self.said_at_start: list[str] = []
         """What the operator has to know about files that could not be used."""
         self.calling = Calling(Ways(self.say, self.bell, self._write, self.background))
@@ -305,10 +307,17 @@ class LaneswapApp(ActingKeys, App[Any], inherit_bindings=False):
         screen, shown, newest = self.front(), self.timeline.shown, self.timeline.newest
         if screen is None or shown is None or newest is None:
             return None
-        notice = self._notice if time.monotonic() < self._notice_until else self._standing()
+        notice = self._notice if self._is_said(newest) else self._standing()
         held = self.timeline.behind() if self.timeline.paused else None
-        moment = Moment(shown, newest, held, notice, self._own_alarms(), self.desk.glance(), self.acts)
+        moment = Moment(shown, newest, held, notice, self._own_alarms(), self.desk.glance(), self.acts, self.holds)
         return glance(moment, self.view, screen.PLACE, *self.size, self.fault)
+
+    def _is_said(self, newest: Snapshot) -> bool:
+        """Whether the notice still stands; that something began makes room as soon as it is seen to run."""
+        now = time.monotonic()
+        begun = next((lane for lane in newest.lanes if lane.name == self._begun), None)
+        seen = begun is not None and runs(begun) is not None and now >= self._said_at + BEGUN_SECONDS
+        return now < self._notice_until and not seen
 
     def _standing(self) -> str:
         """What stands on the NEXT row for as long as it is so."""
@@ -335,10 +344,11 @@ class LaneswapApp(ActingKeys, App[Any], inherit_bindings=False):
 
     # --- what is said ----------------------------------------------------------------------------------------------
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, *, begun: str = "") -> None:
         """One line for the operator, on the NEXT row; under a stock screen as a toast."""
-        self._notice = sanitize.line(text)
-        self._notice_until = time.monotonic() + NOTICE_SECONDS
+        self._notice, self._begun = sanitize.line(text), begun
+        self._said_at = time.monotonic()
+        self._notice_until = self._said_at + NOTICE_SECONDS
         if self.screen is self.front():
             self.redraw()
         else:
@@ -416,10 +426,6 @@ class LaneswapApp(ActingKeys, App[Any], inherit_bindings=False):
             self.say(str(error))
             return
         self.perform(action.id, argument)
-
-    def do_quit(self, _: str) -> None:
-        """Leave the console."""
-        self.leave(0)
 
     def do_hint_quit(self, _: str) -> None:
         """ctrl+c never acts."""

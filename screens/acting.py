@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,10 @@ else:
     _Base = object
 
 
+AGAIN_S = 5.0
+"""Seconds in which the second `q` has to come."""
+
+
 class ActingKeys(_Base):
     """Mixed into the app, before Textual's own."""
 
@@ -42,11 +47,14 @@ class ActingKeys(_Base):
     _chosen: bool
     timeline: Any
     view: Any
-    say: Callable[[str], None]
+    say: Callable[..., None]
     background: Callable[[str, Any], None]
     front: Callable[[], Any]
     redraw: Callable[[], None]
+    leave: Callable[..., None]
     read_only: bool
+    _leave_until = 0.0
+    """Until when a second `q` leaves, monotonic seconds."""
 
     async def on_event(self, event: events.Event) -> None:
         """The strip gets every event first; nobody else gets what is a key, a paste or a click to it."""
@@ -76,6 +84,16 @@ class ActingKeys(_Base):
     def acts(self) -> bool:
         """Whether this console can act at all."""
         return self._make_hands is not None and not self.read_only
+
+    @property
+    def holds(self) -> bool:
+        """Whether the lease of the lane in view is ours."""
+        newest: Snapshot | None = self.timeline.newest
+        return (
+            self.hands is not None
+            and newest is not None
+            and self.hands.mine(lane_or_worst(newest, self.view.lane).name)
+        )
 
     def _ready_hands(self, ident: str) -> Hands | None:
         """What acts; without it the reason is said."""
@@ -133,6 +151,20 @@ class ActingKeys(_Base):
     def do_hand_over(self, _: str) -> None:
         """Offer the lane, or accept it."""
         self._open_strip("hand-over", hand_over_errand)
+
+    # --- leaving ---------------------------------------------------------------------------------------------------
+
+    def do_quit(self, _: str) -> None:
+        """Leave the console; where that cuts what it carries out itself, only by a second key."""
+        lanes = self.hands.carries() if self.hands is not None else ()
+        now = time.monotonic()
+        if lanes and now > self._leave_until:
+            self._leave_until = now + AGAIN_S
+            self.say(
+                f"q again cuts {', '.join(lanes)} after the step under way (HALF DONE): this console carries it out"
+            )
+            return
+        self.leave(0)
 
     # --- what is read ----------------------------------------------------------------------------------------------
 

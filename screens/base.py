@@ -30,8 +30,13 @@ class Hands(Protocol):
         """Carry it out, if the policy gives leave; says what became of the attempt."""
         ...
 
-    async def open_window(self, lane: str, reason: str, deadline_s: float, typed: str) -> str:
-        """Open a switch window for so many seconds; `typed` is what was typed as the lane's name."""
+    async def open_window(
+        self, lane: str, reason: str, deadline_s: float, typed: str, *, without_way_back: bool = False
+    ) -> str:
+        """Open a switch window for so many seconds; `typed` is what was typed as the lane's name.
+
+        `without_way_back`: the operator was told that there is none, and opens it all the same.
+        """
         ...
 
     async def close_window(self, lane: str, typed: str) -> str:
@@ -48,6 +53,14 @@ class Hands(Protocol):
 
     async def take_over(self, lane: str, typed: str) -> str:
         """Take the lane from whoever holds it; `typed` is what was typed as the lane's name."""
+        ...
+
+    def mine(self, lane: str) -> bool:
+        """Whether the lane's lease is this operator's on this machine, as far as its head was read."""
+        ...
+
+    def carries(self) -> tuple[str, ...]:
+        """Lanes whose operation is carried out by this console itself, so that it ends with it."""
         ...
 
     async def ledger(self) -> tuple[Record, ...]:
@@ -88,8 +101,8 @@ class Console(Protocol):
         """Carry out an action of the table, or say why not."""
         ...
 
-    def say(self, text: str) -> None:
-        """One line for the operator."""
+    def say(self, text: str, *, begun: str = "") -> None:
+        """One line for the operator; `begun` names the lane on which something has begun that soon says more itself."""
         ...
 
     def acknowledge(self, key: str) -> None:

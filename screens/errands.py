@@ -45,6 +45,8 @@ class Errand:
     lane: str
     prepare: Callable[[], Awaitable[Ready]]
     carry_out: Callable[[Ready, Strip], Awaitable[str]]
+    begins: bool = False
+    """What it carries out is seen on the screen as it goes on, so that what is said of it may soon make room."""
 
 
 def guarded_errand(key: str, verb: Verb, lane: str, hands: Hands, frozen: Callable[[Plan], str]) -> Errand:
@@ -62,7 +64,7 @@ def guarded_errand(key: str, verb: Verb, lane: str, hands: Hands, frozen: Callab
             return "nothing was planned. Nothing was sent."
         return await hands.act(ready.plan, ready.decision, confirmation_of(strip, ready.plan))
 
-    return Errand(key, HEADINGS[verb], lane, prepare, carry_out)
+    return Errand(key, HEADINGS[verb], lane, prepare, carry_out, begins=True)
 
 
 def asked_for(decision: Decision) -> tuple[By, tuple[Question, ...]]:

@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 from textual import events
 from textual.timer import Timer
 
-from console.actions.strip import DEAD_S, LETTERS, By, Fingerprint, Phase, Strip
+from console.actions.strip import LETTERS, By, Fingerprint, Hush, Phase, Strip
 from console.execution.policy import Refused
 from console.readings.health import LaneState
 from console.snapshot import LaneView, Snapshot
@@ -66,12 +66,17 @@ class StripDesk:
         self._slept = self._checked = 0.0
         self._away = 0
         self._checking = False
-        self._echo = ("", 0.0)
+        self._hush = Hush()
 
     @property
     def open(self) -> bool:
         """Whether every key belongs to a strip."""
         return self._strip is not None
+
+    @property
+    def hushed(self) -> bool:
+        """Whether a key made now would be dropped, because a strip has just ended."""
+        return self._hush.holds(time.monotonic())
 
     def begin(self, errand: Errand) -> None:
         """Open a strip at once, so that whatever is typed from now on is its own; what it shows is worked out next."""
@@ -100,7 +105,7 @@ class StripDesk:
         """Bring an event to the open strip. True for what nobody else may have: keys, pastes and clicks."""
         strip = self._strip
         if strip is None:
-            return isinstance(event, events.Key) and self._is_echo(event)
+            return isinstance(event, events.Key) and self._left_over(event)
         self._look_around()
         taken = True
         if isinstance(event, events.Key):
@@ -117,10 +122,13 @@ class StripDesk:
         self._settle()
         return taken
 
-    def _is_echo(self, event: events.Key) -> bool:
-        """The letter held down a little long: what it lets go has gone, and to nobody else is it a key."""
-        letter, until = self._echo
-        return name_of(event) == letter and event.time < until
+    def _left_over(self, event: events.Key) -> bool:
+        """The rest of a name, a letter held down a little long: made for the strip, and no key to anybody else."""
+        if not self._hush.takes(event.time):
+            return False
+        if words := self._hush.says(time.monotonic()):
+            self._app.say(words)
+        return True
 
     def _pass_by(self, strip: Strip, event: events.Event) -> None:
         if isinstance(event, events.Resize):
@@ -167,15 +175,15 @@ class StripDesk:
         if strip is None or strip.open:
             return
         errand, ready = self._errand, self._ready
-        self._close()
+        self._close(strip.why)
         if strip.phase is Phase.GO and errand is not None and ready is not None:
-            self._echo = (strip.letter, time.monotonic() + DEAD_S)
             self._app.background(errand.heading.lower(), self._carry_out(errand, ready, strip))
         else:
             self._app.say(strip.why)
 
-    def _close(self) -> None:
+    def _close(self, why: str) -> None:
         self._strip = self._errand = self._ready = None
+        self._hush.begin(time.monotonic(), why)
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
@@ -202,8 +210,9 @@ class StripDesk:
         if self._strip is not strip or newest is None:
             return
         if ready.denied:
-            self._close()
-            self._app.say(f"DENIED: {ready.denied}. Nothing was sent.")
+            why = f"DENIED: {ready.denied}. Nothing was sent."
+            self._close(why)
+            self._app.say(why)
             return
         self._ready, self._checked = ready, time.monotonic()
         shows = (*state_of(newest, errand.lane), *ready.shows)
@@ -239,14 +248,16 @@ class StripDesk:
             self._end(strip)
 
     async def _carry_out(self, errand: Errand, ready: Ready, strip: Strip) -> None:
+        begun = ""
         try:
             words = await errand.carry_out(ready, strip)
+            begun = errand.lane if errand.begins else ""
         except Refused as error:
             words = f"REFUSED: {error}. Nothing was sent."
         except Exception as error:
             self._app.say(f"{errand.heading.lower()} {errand.lane}: outcome unknown, {error}; the ledger (e) says more")
             raise
-        self._app.say(words)
+        self._app.say(words, begun=begun)
 
     # --- paint -----------------------------------------------------------------------------------------------------
 
@@ -329,5 +340,7 @@ def shown(strip: Strip, errand: Errand, ready: Ready | None) -> StripGlance:
         hint=question.hint if question is not None else "",
         typed=strip.typed,
         note=strip.note,
-        last="goes" if len(strip.answers) + 1 >= len(strip.questions) else "next",
+        default=question.default if question is not None else "",
+        number=len(strip.answers) + 1,
+        count=len(strip.questions),
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from console.actions.catalog import Place, guarded, key_line
-from console.actions.prices import prices
+from console.actions.prices import Price, asks, prices
 from console.alarms import Alarm, alarms
 from console.alarms.book import Booked
 from console.lamps import Lamp, lamps
@@ -59,6 +59,8 @@ class Moment:
     strip: StripGlance | None = None
     acts: bool = False
     """This console can act."""
+    mine: bool = False
+    """The lease of the lane in view is this operator's on this machine."""
 
 
 def glance(moment: Moment, view: View, place: Place, columns: int, rows: int, faulty: Faulty) -> Glance:
@@ -77,34 +79,54 @@ def glance(moment: Moment, view: View, place: Place, columns: int, rows: int, fa
         focus=view.focus,
         held=moment.held,
         filter=view.filter,
-        keys=hints(place, _costs(moment.shown, lane, faulty) if moment.acts else None),
+        keys=hints(place, _costs(moment, lane, faulty) if moment.acts else None),
         scroll=tuple(sorted((pane, rows) for pane, rows in view.scroll.items() if rows)),
         ascii=view.ascii,
         no_colour=view.no_colour,
         notice=moment.notice,
         strip=moment.strip,
         acts=moment.acts,
+        asks=_asks(moment, lane, faulty) if moment.acts else "",
     )
 
 
-def hints(place: Place, costs: Mapping[str, tuple[str, str]] | None = None) -> tuple[KeyHint, ...]:
+def hints(place: Place, costs: Mapping[str, Price] | None = None) -> tuple[KeyHint, ...]:
     """The key line of a screen, out of the action table; with `costs` guarded keys act and say their price."""
     safe = [KeyHint(action.shown, action.word, action.short) for action in key_line(place)]
+    acts = costs is not None
+    why = "" if acts else READ_ONLY
     letters = []
     for action in guarded():
-        word, short = (costs or {}).get(action.id, (action.word, action.short))
-        acts = costs is not None
-        why = "" if acts else READ_ONLY
-        letters.append(KeyHint(action.shown, word, short, guarded=True, available=acts, why=why, plain=action.quiet))
+        price = (costs or {}).get(action.id, Price(action.word, action.short))
+        letters.append(
+            KeyHint(
+                action.shown,
+                price.words,
+                price.short,
+                guarded=True,
+                available=acts and price.goes,
+                why=why,
+                plain=action.quiet,
+                grave=price.grave,
+            )
+        )
     return (*safe, *letters)
 
 
-def _costs(snapshot: Snapshot, lane: LaneView, faulty: Faulty) -> Mapping[str, tuple[str, str]]:
+def _costs(moment: Moment, lane: LaneView, faulty: Faulty) -> Mapping[str, Price]:
     try:
-        return prices(snapshot, lane)
+        return prices(moment.shown, lane, mine=moment.mine)
     except Exception as error:
         faulty("prices", error)
         return {}
+
+
+def _asks(moment: Moment, lane: LaneView, faulty: Faulty) -> str:
+    try:
+        return asks(moment.shown, lane, mine=moment.mine)
+    except Exception as error:
+        faulty("prices", error)
+        return ""
 
 
 def _lamps(snapshot: Snapshot, lane: LaneView, faulty: Faulty) -> tuple[Lamp, ...]:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from console import format as fmt
 from console.actions.plan import Verb
 from console.actions.strip import Kind, Question, Strip, seconds_of
-from console.actions.underway import acting_of, head_now
+from console.actions.underway import Transfer, acting_of, head_now, transfer
 from console.execution.policy import SHORTEST_REASON
 from console.readings.acting_types import Lease, WindowState
 from console.snapshot import LaneView, Snapshot
 from screens.base import Hands
 from screens.errands import Errand, Ready
+
+DEADLINE = "25m"
+"""What Enter alone answers."""
+LEAST_MINUTES = 5
 
 
 def _name(lane: str) -> Question:
@@ -30,24 +34,31 @@ def _opening(key: str, lane: str, hands: Hands) -> Errand:
         plan, decision = await hands.plan(lane, Verb.ROLLBACK)
         if decision.denied and not plan.refused:
             return Ready(denied=decision.denied)
-        told = (("window", "the lane is yours; B has this way back, frozen"),)
-        questions = (
-            _name(lane),
-            Question("reason", Kind.TEXT, hint="everybody sees it, and the ledger keeps it", least=SHORTEST_REASON),
-            Question("deadline", Kind.MINUTES, hint="from now, such as 25 or 1h30m; past it the window is OVERDUE"),
-        )
         if plan.refused:
-            return Ready(questions=questions, told=told, warnings=(f"no way back: {plan.refused}",))
-        return Ready(questions=questions, plan=plan, told=told)
+            told = (("window", "the lane is yours, and no other operator can act on it"),)
+            words = (f"no way back: {plan.refused}; the window opens without one",)
+            return Ready(questions=_asked(lane), told=told, warnings=words)
+        told = (("window", "the lane is yours; B has this way back, frozen"),)
+        return Ready(questions=_asked(lane), plan=plan, told=told)
 
     async def carry_out(ready: Ready, strip: Strip) -> str:
         typed, reason, deadline = strip.answers
         seconds = seconds_of(deadline)
         if seconds is None:
             return "no deadline. Nothing was sent."
-        return await hands.open_window(lane, reason.strip(), seconds, typed)
+        # What was shown had no way back, and said so; one that came up meanwhile has cancelled the strip.
+        return await hands.open_window(lane, reason.strip(), seconds, typed, without_way_back=ready.plan is None)
 
-    return Errand(key, "OPEN A WINDOW ON", lane, prepare, carry_out)
+    return Errand(key, "OPEN A WINDOW FOR", lane, prepare, carry_out)
+
+
+def _asked(lane: str) -> tuple[Question, ...]:
+    hint = f"from now, such as 25 or 1h30m; Enter alone takes {DEADLINE}"
+    return (
+        _name(lane),
+        Question("reason", Kind.TEXT, hint="everybody sees it, and the ledger keeps it", least=SHORTEST_REASON),
+        Question("deadline", Kind.MINUTES, hint=hint, least=LEAST_MINUTES, default=DEADLINE),
+    )
 
 
 def _closing(key: str, lane: LaneView, window: WindowState, snapshot: Snapshot, hands: Hands) -> Errand:
@@ -67,7 +78,7 @@ def _closing(key: str, lane: LaneView, window: WindowState, snapshot: Snapshot, 
     async def carry_out(ready: Ready, strip: Strip) -> str:
         return await hands.close_window(lane.name, strip.answers[0])
 
-    return Errand(key, "CLOSE THE WINDOW ON", lane.name, prepare, carry_out)
+    return Errand(key, "CLOSE THE WINDOW OF", lane.name, prepare, carry_out)
 
 
 def _debts(lane: LaneView, now: float) -> tuple[str, ...]:
@@ -78,29 +89,48 @@ def _debts(lane: LaneView, now: float) -> tuple[str, ...]:
 
 
 def hand_over_errand(key: str, lane: LaneView, snapshot: Snapshot, hands: Hands) -> Errand:
-    """Offer the lane to another operator; where another one holds it, accept it or take it over."""
+    """Offer the lane to another operator; accept it where it was offered; else take it over from whoever holds it.
+
+    The same operator at another machine is somebody else: that one may be typing there.
+    """
     acting = acting_of(lane)
     lease = acting.lease if acting is not None else None
     me = snapshot.fleet.operator_name()
-    if lease is not None and lease.operator != me:
-        if lease.offered_to == me:
+    if lease is None:
+        return _nothing(key, lane.name, known=acting is not None)
+    now = head_now(snapshot, lane)
+    match transfer(lease, me, now, mine=hands.mine(lane.name)):
+        case Transfer.OFFER:
+            return _offering(key, lane.name, lease, me, hands)
+        case Transfer.ACCEPT:
             return _accepting(key, lane.name, lease, hands)
-        return _taking(key, lane.name, lease, head_now(snapshot, lane), hands)
-    return _offering(key, lane.name, lease, me, hands)
+        case Transfer.TAKE:
+            return _taking(key, lane.name, lease, me, now, hands)
 
 
-def _taking(key: str, lane: str, lease: Lease, now: float, hands: Hands) -> Errand:
+def _nothing(key: str, lane: str, *, known: bool) -> Errand:
+    why = f"nobody holds {lane}, so there is nothing to hand over: w opens a window"
+
+    async def prepare() -> Ready:
+        return Ready(denied=why if known else f"who holds {lane} was not read yet")
+
+    async def carry_out(ready: Ready, strip: Strip) -> str:
+        return "nothing was planned. Nothing was sent."
+
+    return Errand(key, "HAND OVER", lane, prepare, carry_out)
+
+
+def _taking(key: str, lane: str, lease: Lease, me: str, now: float, hands: Hands) -> Errand:
     """It was not offered: the ledger will name both people."""
-    gone = lease.expired(now)
+    gone, same = lease.expired(now), lease.operator == me
     since = fmt.duration(now - lease.renewed)
     told = (
         ("from", f"{lease.operator} on {lease.console}, for {fmt.duration(now - lease.acquired)}"),
-        ("to", "you: the ledger names both of you"),
+        ("to", f"you ({me}) at this console" if same else f"you ({me}): the ledger names both of you"),
         ("lease", f"ran out, last renewed {since} ago" if gone else f"alive, renewed {since} ago"),
     )
-    alive = (
-        () if gone else (f"{lease.operator} still works on it: ask first. Their next step is refused by every host",)
-    )
+    there = "that console of yours may still act" if same else f"{lease.operator} still works on it: ask first"
+    alive = () if gone else (f"{there}. Its next step is refused by every host",)
 
     async def prepare() -> Ready:
         return Ready(questions=(_name(lane),), told=told, warnings=alive)
@@ -123,19 +153,16 @@ def _accepting(key: str, lane: str, lease: Lease, hands: Hands) -> Errand:
     return Errand(key, "TAKE OVER, AS OFFERED,", lane, prepare, carry_out)
 
 
-def _offering(key: str, lane: str, lease: Lease | None, me: str, hands: Hands) -> Errand:
-    denied = ""
-    if lease is None:
-        denied = f"nobody holds {lane}, so there is nothing to hand over: w opens a window"
+def _offering(key: str, lane: str, lease: Lease, me: str, hands: Hands) -> Errand:
     told = (
         ("from", f"you ({me})"),
         ("then", "it stays yours until they accept with H on their own console"),
-        *((("offered", f"to {lease.offered_to} already"),) if lease is not None and lease.offered_to else ()),
+        *((("offered", f"to {lease.offered_to} already"),) if lease.offered_to else ()),
     )
     ask = Question("name of the operator who takes it", Kind.TEXT, hint="as in their fleet file or LANESWAP_OPERATOR")
 
     async def prepare() -> Ready:
-        return Ready(questions=(ask,), told=told, denied=denied)
+        return Ready(questions=(ask,), told=told)
 
     async def carry_out(ready: Ready, strip: Strip) -> str:
         return await hands.offer(lane, strip.answers[0].strip())

@@ -260,7 +260,7 @@ def test_without_any_word_it_is_this_machine() -> None:
         (["--url", "127.0.0.1:1"], "an http:// or https:// URL"),
         (["--recipe", "vllm-doker"], "did you mean 'vllm-docker'?"),
         (["--host", "-oX=y"], "requires"),
-        (["--recipe", "docker-generic", "--root", "/x"], "it takes none"),
+        (["--recipe", "docker-generic", "--root", "/x"], "no such variable"),
     ],
 )
 def test_a_mistake_is_told_and_nothing_is_written(

@@ -114,12 +114,13 @@ def test_a_recipe_without_a_site_table_cannot_speak_of_a_site_file() -> None:
         build_recipe({"name": "x", "title": "x", "checkpoint": {"repo": "{site.X}"}}, "x.toml")
 
 
-def test_a_variable_that_the_recipe_does_not_know_is_refused() -> None:
+def test_a_variable_that_the_recipe_does_not_know_is_refused(tmp_path: Path) -> None:
     text = FLEET.format(recipe="sglang-fleet-env", rest='[lanes.l.vars]\nrot = "x"')
     with pytest.raises(FleetError, match=r"lanes\.l\.vars: rot: .* has no such variable; did you mean 'root'\?"):
         apply_recipes(parse(text))
     with pytest.raises(FleetError, match="it takes none"):
-        apply_recipes(parse(FLEET.format(recipe="docker-generic", rest='[lanes.l.vars]\nx = "x"')))
+        (tmp_path / "bare.toml").write_text('name = "bare"\ntitle = "Bare"\n')
+        apply_recipes(parse(FLEET.format(recipe="bare.toml", rest='[lanes.l.vars]\nx = "x"')), tmp_path)
 
 
 def test_bad_recipes_of_several_lanes_are_told_together() -> None:

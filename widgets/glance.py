@@ -48,6 +48,8 @@ class KeyHint:
     """Why a key that is not available is not: `this version only reads`."""
     plain: bool = False
     """A guarded key without a chip: it opens a strip, but changes nothing on a host."""
+    grave: bool = False
+    """That it is not available is bad news: `NO WAY BACK`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +79,16 @@ class StripGlance:
     typed: str = ""
     note: str = ""
     """What is wrong with the answer just given."""
-    last: str = "goes"
-    """What Enter does with the answer: `goes`, or `next` before another question."""
+    default: str = ""
+    """What Enter alone answers."""
+    number: int = 1
+    count: int = 1
+    """Which of how many questions this is."""
+
+    @property
+    def last(self) -> bool:
+        """Whether Enter lets it go, with no question left."""
+        return self.number >= self.count
 
     @property
     def counts(self) -> bool:
@@ -129,6 +139,8 @@ class Glance:
     """The strip of a guarded key, while one is open."""
     acts: bool = False
     """This console can act; otherwise it only reads."""
+    asks: str = ""
+    """What the guarded keys ask for now: `in the window: one letter`."""
     _hosts: dict[str, HostView] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from console.actions.strip import By, Phase
-from console.actions.underway import acting_of
 from widgets.barparts import SURFACE, chip, exactly
 from widgets.cells import Line, measure
 from widgets.glance import Glance, KeyHint
-from widgets.ink import BOLD, CHIP_KEY, DIM, TEXT, Row
+from widgets.ink import BOLD, CHIP_KEY, DIM, TEXT, Ink, Row
 from widgets.pane import Bar
 
 
@@ -16,7 +15,7 @@ class KeyBar(Bar):
 
     def slice(self, glance: Glance) -> tuple[object, ...]:
         """See `Drawn.slice`."""
-        return glance.keys, glance.snapshot.rehearsal, glance.strip is not None and cancels(glance)
+        return glance.keys, glance.asks, glance.snapshot.rehearsal, glance.strip is not None and cancels(glance)
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `key_rows`."""
@@ -72,10 +71,14 @@ def _guarded_keys(glance: Glance, width: int) -> Row:
             column = chip(line, column, hint.key, CHIP_KEY, glance) + 1
         else:
             column = line.put(column, hint.key, (BOLD if live else DIM).on("surface")) + 1
-        ink = TEXT if live and not hint.plain else DIM
+        ink = _GRAVE if hint.grave and glance.strip is None else TEXT if live and not hint.plain else DIM
         column = line.put(column, _word(hint, short=short), ink.on("surface"), to=width - 1) + gap
     line.right(width - 1, said, DIM.on("surface"), start=column)
     return line.build()
+
+
+_GRAVE = Ink("act")
+"""Not a chip and not bold: it is bad news, and nothing that a key could do."""
 
 
 def _fitting(glance: Glance, hints: list[KeyHint], width: int) -> tuple[str, int, bool]:
@@ -103,9 +106,11 @@ def _reasons(glance: Glance, hints: list[KeyHint]) -> list[str]:
     """What stands at the right, from the longest: what is kept longest is that these hosts are simulated."""
     kind = "REHEARSAL" if glance.snapshot.rehearsal else ""
     if glance.strip is not None:
-        words = [cancels(glance)]
-    elif any(hint.available for hint in hints):
-        words = [_asks(glance)]
+        # The strip's own frame says REHEARSAL too: how to cancel goes before it.
+        said = cancels(glance)
+        return [f"{kind}, {said}" if kind else said, said, ""]
+    if any(hint.available for hint in hints):
+        words = [glance.asks]
     else:
         why = next((hint.why for hint in hints if hint.why), "")
         words = [why, why.partition(":")[0]]
@@ -120,14 +125,3 @@ def cancels(glance: Glance) -> str:
     if strip.phase in (Phase.PLANNING, Phase.DEAD_TIME):
         return "every key cancels"
     return "Esc cancels" if strip.by is By.TYPED else f"every key but {strip.letter} cancels"
-
-
-def _asks(glance: Glance) -> str:
-    """What a guarded key asks for: in a window of ours one letter, else the lane's name."""
-    acting = acting_of(glance.lane)
-    window = acting.window if acting is not None else None
-    lease = acting.lease if acting is not None else None
-    me = glance.snapshot.fleet.operator_name()
-    if window is not None and lease is not None and lease.operator == me:
-        return "in the window: one letter"
-    return "no window: the lane's name is typed"

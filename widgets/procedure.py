@@ -49,7 +49,7 @@ class NextBar(Bar):
         timed = glance.strip is not None or (acting is not None and (runs(glance.lane) is not None or acting.debts))
         second = int(head_now(glance.snapshot, glance.lane)) if timed else 0
         kept = (acting.operation, acting.window, acting.debts) if acting is not None else ()
-        return glance.notice, glance.strip, kept, second, glance.acts
+        return glance.notice, glance.strip, kept, second, glance.acts, _ways_on(glance)
 
     def draw(self, glance: Glance, width: int, height: int) -> tuple[Row, ...]:
         """See `next_line`."""
@@ -230,7 +230,10 @@ def _of_lane(glance: Glance) -> list[_Piece]:
     acting = acting_of(glance.lane)
     ended = acting.operation if acting is not None else None
     if ended is not None and ended.state in (OperationState.HALF_DONE, OperationState.LOST):
-        return [(f"it stays {ended.state.value.upper()}", BOLD), (", nothing carries it on", DIM)]
+        ways = " or ".join(_ways_on(glance))
+        # With the keys that lead out beside it, that nothing else carries it on need not be said where it is narrow.
+        quiet: list[_Piece] = [(", nothing carries it on", DIM)]
+        return [(f"it stays {ended.state.value.upper()}", BOLD), *([(f", {ways}", BOLD)] if ways else []), *quiet]
     if acting is not None and acting.debts:
         owed = min(debt.deadline for debt in acting.debts) - head_now(glance.snapshot, glance.lane)
         said = f", owed in {fmt.duration(owed)}" if owed > 0 else f", OVERDUE {fmt.duration(-owed)}"
@@ -238,6 +241,13 @@ def _of_lane(glance: Glance) -> list[_Piece]:
     if not glance.acts:
         return [("the console starts nothing by itself, it only reads.", DIM)]
     return [("the console starts nothing by itself.", DIM)]
+
+
+def _ways_on(glance: Glance) -> tuple[str, ...]:
+    """`R ≈17m46s`, `B ≈17m35s to 9f2c1a7`: the keys that lead out of something half done, with their times."""
+    return tuple(
+        f"{hint.key} {hint.word}" for hint in glance.keys if hint.key in ("R", "B") and hint.guarded and hint.available
+    )
 
 
 def _of_operation(glance: Glance, operation: Operation) -> list[_Piece]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
-from console.actions.plan import Plan, Verb
+from console.actions.plan import Verb
 from console.actions.strip import By, Phase
-from console.execution.policy import Decision
 from console.snapshot import Severity
 from widgets import format as fmt
 from widgets.bar import segments
@@ -14,8 +11,8 @@ from widgets.cells import Line, cut, measure
 from widgets.glance import Glance, StripGlance
 from widgets.ink import ACCENT, BOLD, BRIGHT, CHIP, DIM, STRONG, TEXT, WORDS, Ink, Row, ink_of
 from widgets.pane import Bar
-from widgets.sheet import wrap
-from widgets.stripsteps import SURFACE, parts, path_of, serving_after, steps_table, table_height
+from widgets.stripfacts import Fact, facts, kept, wrapped
+from widgets.stripsteps import SURFACE, parts, steps_table, table_height
 
 HEADINGS = {
     Verb.DISARM: "DISARM THE WATCHDOG OF",
@@ -24,7 +21,6 @@ HEADINGS = {
     Verb.RELAUNCH: "RELAUNCH",
     Verb.ROLLBACK: "ROLL BACK",
 }
-_SERVES = (Verb.RELAUNCH, Verb.ROLLBACK)
 _CHIP_AT, _CHIP_WIDTH, _WORDS_AT = 4, 9, 15
 _RIGHT_AT, _CLOCK_AT = 61, 58
 """Columns of the second column of facts and of the countdown's bar, at 120 cells and more."""
@@ -32,16 +28,8 @@ _VALUE = 9
 """Cells from a label to its value."""
 _LETTER = Ink("background", "accent", bold=True, key=True)
 _FIELD = Ink("bright", "panel", bold=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """One row of what the strip says: `ends  ▲ STEP 3  stop on n1 goes on as step 1`."""
-
-    label: str
-    strong: str
-    rest: str = ""
-    severity: Severity = Severity.NORMAL
+_WAITING = Ink("text", "panel")
+"""What Enter alone would answer."""
 
 
 class StripPane(Bar):
@@ -144,7 +132,8 @@ def _body(glance: Glance, strip: StripGlance, width: int, room: int, spill: list
     lines = _fact_lines(glance, left, right, width, room - table, spill)
     if table and strip.plan is not None:
         lines = _padded(glance, lines, width, room - table)
-        lines += steps_table(glance, strip.plan, width, table, chart=wide and width >= 110)
+        would = "B would" if strip.told else ""
+        lines += steps_table(glance, strip.plan, width, table, chart=wide and width >= 110, head=would)
     return _padded(glance, lines, width, room)
 
 
@@ -153,7 +142,7 @@ def _one_column(strip: StripGlance, found: list[Fact], room: int) -> list[Fact]:
     wanted = _stage_rows(strip)
     if len(found) + wanted > room:
         found = [fact for fact in found if fact.label != "from"]
-    return _kept(found, max(5, room - wanted))
+    return kept(found, max(5, room - wanted))
 
 
 def _stage_rows(strip: StripGlance) -> int:
@@ -163,78 +152,11 @@ def _stage_rows(strip: StripGlance) -> int:
 
 def _long(found: list[Fact], width: int) -> int:
     """Rows of the second column when all of its words stand on it."""
-    return len(_wrapped(found, width - 1 - _right_at(width) - _VALUE))
-
-
-def _wrapped(found: list[Fact], size: int) -> list[Fact]:
-    """Each fact on as many rows as its words need; a row that goes on has no label."""
-    rows: list[Fact] = []
-    for fact in found:
-        lead = measure(fact.strong or (WORDS[fact.severity])) + 3
-        pieces = wrap(fact.rest, max(8, size - lead), max(8, size)) or [""]
-        rows.append(replace(fact, rest=pieces[0]))
-        rows += [Fact("", "", piece) for piece in pieces[1:]]
-    return rows
+    return len(wrapped(found, width - 1 - _right_at(width) - _VALUE))
 
 
 def _padded(glance: Glance, lines: list[Line], width: int, room: int) -> list[Line]:
     return [*lines[:room], *(_line(glance, width) for _ in range(room - len(lines)))]
-
-
-def facts(glance: Glance, strip: StripGlance) -> tuple[list[Fact], list[Fact]]:
-    """Left: from, to, cuts and what is asked for besides. Right: warnings, what it ends, when it is done."""
-    plan = strip.plan
-    left = [Fact(label, text) for label, text in strip.told]
-    right = []
-    if plan is not None:
-        to = Fact("to", plan.target or fmt.NONE, plan_rest(plan))
-        cuts = Fact("cuts", plan.cuts or "nothing,", "" if plan.cuts else _state_since(glance))
-        # A plan that is only frozen cuts nothing now: what is told of it comes first.
-        left = [*left, to] if left else [Fact("from", "", plan.origin or fmt.NONE), to, cuts]
-        right = [*_warnings(plan, strip.decision), _when(glance, plan)]
-    right += [] if plan is not None else [Fact("warning", "", words, Severity.LOOK) for words in strip.warnings]
-    return left, right
-
-
-def plan_rest(plan: Plan) -> str:
-    """What is said after the target: the first note."""
-    return plan.notes[0] if plan.notes else ""
-
-
-def _state_since(glance: Glance) -> str:
-    """`down for 0m41s`: why there is nothing to cut."""
-    lasted = fmt.duration(glance.now - glance.lane.state_since)
-    return f"{glance.lane.verdict.state.value} for {lasted}"
-
-
-def _warnings(plan: Plan, decision: Decision | None) -> list[Fact]:
-    """Everything that is out of the ordinary, the weightiest first; each names its host."""
-    found: list[Fact] = []
-    if decision is not None and decision.break_glass:
-        found.append(Fact("by", "BREAK-GLASS", "UNLEDGERED until it is written up", Severity.ACT))
-    if decision is not None and decision.takes_over:
-        found.append(Fact("and", "TAKES OVER", "the lane from its holder", Severity.LOOK))
-    for words in plan.ends:
-        what, _, rest = words.partition(" ")
-        found.append(Fact("ends" if words is plan.ends[0] else "and", what.upper(), rest, Severity.LOOK))
-    found += [Fact("without", "LEFT OUT", f"{host}: out of reach", Severity.LOOK) for host in plan.left_out]
-    said = decision.warnings if decision is not None else ()
-    found += [Fact("warning", "", words, Severity.LOOK) for words in (*said, *plan.warnings)]
-    untold = [words for words in plan.unknown if not any(words in told for told in said)]
-    found += [Fact("unknown", "UNKNOWN", words, Severity.LOOK) for words in untold]
-    return found
-
-
-def _when(glance: Glance, plan: Plan) -> Fact:
-    """When the lane serves again, else how long it takes."""
-    serves = serving_after(plan)
-    if plan.verb in _SERVES and serves is not None:
-        at = fmt.time_of_day(glance.wall + serves)
-        return Fact("serving", f"≈{at}", f"in {fmt.duration(serves)}  {path_of(plan, times=False)}")
-    total = plan.total
-    if total is None:
-        return Fact("takes", "", "how long is not known")
-    return Fact("takes", f"≈{fmt.duration(total)}", path_of(plan, times=False))
 
 
 def _fact_lines(
@@ -259,18 +181,8 @@ def _right_at(width: int) -> int:
 
 def _shown(found: list[Fact], size: int, room: int) -> list[Fact]:
     """All facts on as many rows as their words need; where there are not so many, a row each."""
-    whole = _wrapped(found, size)
-    return whole if len(whole) <= room else _kept(found, room)
-
-
-def _kept(found: list[Fact], room: int) -> list[Fact]:
-    """As many as there is room for: the last one (when it is done) stays, those before it are counted."""
-    if len(found) <= room or room <= 0:
-        return found[: max(0, room)]
-    over = len(found) - room + 1
-    if room < 3 or found[-1].severity is not Severity.NORMAL:
-        return found[:room]
-    return [*found[: room - 2], Fact("and", f"{over} MORE", "Esc, then d shows all", Severity.LOOK), found[-1]]
+    whole = wrapped(found, size)
+    return whole if len(whole) <= room else kept(found, room)
 
 
 def _put_fact(line: Line, at: int, value: int, fact: Fact, glance: Glance, edge: int) -> None:
@@ -285,7 +197,8 @@ def _put_fact(line: Line, at: int, value: int, fact: Fact, glance: Glance, edge:
         return
     if fact.strong:
         value = line.put(value, fact.strong, BOLD.on("surface"), to=edge) + (1 if fact.strong.endswith(",") else 2)
-    line.put(value, fact.rest, (DIM if fact.strong else TEXT).on("surface"), to=edge)
+    quiet = fact.strong and fact.label != "cuts"
+    line.put(value, fact.rest, (DIM if quiet else TEXT).on("surface"), to=edge)
 
 
 # --- how it goes ------------------------------------------------------------------------------------------------------
@@ -324,10 +237,11 @@ def foot_words(strip: StripGlance) -> tuple[tuple[tuple[str, Ink], ...], ...]:
         return (("wait:", STRONG), ("no key counts yet", TEXT)), (("read what it does", DIM),), cancels
     if strip.by is By.TYPED:
         note = ((strip.note, ink_of(Severity.LOOK)),) if strip.note else ((strip.hint, DIM),)
+        esc = (("Esc", BRIGHT), ("cancels, nothing is sent", DIM))
         return (
             (),
             note,
-            (("Enter", BRIGHT), (f"{strip.last},", DIM), ("Esc", BRIGHT), ("cancels, nothing is sent", DIM)),
+            (("Enter", BRIGHT), ("goes," if strip.last else "goes on,", DIM), *esc),
         )
     goes = ((strip.letter, BOLD), ("goes now" if strip.counts else "goes", TEXT))
     if strip.by is By.COUNTDOWN:
@@ -351,14 +265,16 @@ def _chip(lines: list[Line], glance: Glance, strip: StripGlance) -> None:
 
 def _field(line: Line, glance: Glance, strip: StripGlance, at: int, width: int) -> None:
     """`type the lane name  [dsv4_          ]`: what was typed, its end where it is longer than the field."""
-    after = line.put(at, f"type the {strip.asked}", STRONG.on("surface"), to=width - 12) + 1
+    number = f" ({strip.number} of {strip.count})" if strip.count > 1 and width >= 60 else ""
+    after = line.put(at, f"type the {strip.asked}{number}", STRONG.on("surface"), to=width - 12) + 1
     size = max(4, min(30, width - after - 3))
     text = strip.typed if measure(strip.typed) < size else strip.typed[-(size - 1) :]
-    shown = cut(text, size - 1) + "_"
+    waits = strip.default and not strip.typed
+    shown = cut(strip.default, size) if waits else cut(text, size - 1) + "_"
     if glance.no_colour or glance.ascii:
-        line.put(after, f"[{shown.ljust(size)}]", BOLD.on("surface"), to=width - 1)
+        line.put(after, f"[{shown.ljust(size)}]", (TEXT if waits else BOLD).on("surface"), to=width - 1)
     else:
-        line.put(after, f" {shown.ljust(size)}", _FIELD, to=width - 1)
+        line.put(after, f" {shown.ljust(size)}", _WAITING if waits else _FIELD, to=width - 1)
 
 
 def _countdown(lines: list[Line], glance: Glance, strip: StripGlance, width: int) -> None:

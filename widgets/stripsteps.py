@@ -9,7 +9,7 @@ from console.actions.plan import Plan, Stage, Step, groups
 from console.snapshot import Severity
 from widgets import format as fmt
 from widgets.bar import EIGHTHS
-from widgets.cells import Line
+from widgets.cells import Line, measure
 from widgets.glance import Glance
 from widgets.ink import BRIGHT, DIM, TEXT, Ink, Row, Span, ink_of
 
@@ -86,16 +86,33 @@ def serving_after(plan: Plan) -> float | None:
     return boots[-1].ends if boots else None
 
 
-def path_of(plan: Plan, *, times: bool = True) -> str:
-    """`stop 0m20s › rows 8m00s › boot 9m35s`: the stages that take time; without `times` their names alone."""
-    said = []
-    for part in parts(plan):
-        seconds = part.seconds
-        if seconds is not None and seconds < 1.0:
-            continue
-        name = STAGES[part.stage]
-        said.append(f"{name} {fmt.duration(seconds)}" if times and seconds is not None else name)
-    return (" › " if times else ", ").join(said)
+def path_of(plan: Plan) -> str:
+    """`stop 0m20s › rows 8m00s › boot 9m35s`: the stages that take time."""
+    timed = [(name_of(part), part.seconds) for part in parts(plan)]
+    return " › ".join(
+        f"{name} {fmt.duration(seconds)}" if seconds is not None else name
+        for name, seconds in timed
+        if seconds is None or seconds >= 1.0
+    )
+
+
+def long_parts(plan: Plan) -> str:
+    """`stop, rows, boot`: what most of the time goes to, in order."""
+    total = plan.total or 0.0
+    timed = [(name_of(part), part.seconds) for part in parts(plan)]
+    return ", ".join(name for name, seconds in timed if seconds is None or seconds >= max(1.0, _SHARE * total))
+
+
+_SHARE = 0.08
+"""Of the whole time, from which a stage is worth its name."""
+
+
+def name_of(part: Part) -> str:
+    """What its row is called; a launcher's dry run changes nothing, whatever stage it belongs to."""
+    return "dry run" if all(step.id.startswith(_DRY) for step in part.steps) else STAGES[part.stage]
+
+
+_DRY = ("dry-run", "compare")
 
 
 def table_height(plan: Plan | None, room: int, *, facts: int) -> int:
@@ -111,8 +128,11 @@ def table_height(plan: Plan | None, room: int, *, facts: int) -> int:
     return 1 if free >= 1 else 0
 
 
-def steps_table(glance: Glance, plan: Plan, width: int, height: int, *, chart: bool) -> list[Line]:
-    """Heads and a row a stage; with a row less they are one line: `stop 0m20s › boot 9m35s`."""
+def steps_table(glance: Glance, plan: Plan, width: int, height: int, *, chart: bool, head: str = "") -> list[Line]:
+    """Heads and a row a stage; with a row less they are one line: `stop 0m20s › boot 9m35s`.
+
+    `head` stands above the stages and says whose they are.
+    """
     if height == 1:
         line = Line(width, glance.signs, SURFACE)
         after = line.put(_STAGE_AT, "steps", DIM.on("surface")) + 2
@@ -122,12 +142,13 @@ def steps_table(glance: Glance, plan: Plan, width: int, height: int, *, chart: b
     total = plan.total
     room = _room(width, chart=chart and total is not None)
     hosts, over = _columns(_hosts(glance, plan), room)
-    head = Line(width, glance.signs, SURFACE)
+    top = Line(width, glance.signs, SURFACE)
+    top.put(_STAGE_AT, head, DIM.on("surface"), to=_HOSTS_AT - 1)
     for column, host in hosts:
-        _head(head, glance, plan, column, host, room)
+        _head(top, glance, plan, column, host, room)
     if over:
-        head.put(room - 4, f"+{over}", DIM.on("surface"), to=room)
-    lines = [head]
+        top.put(room - 4, f"+{over}", DIM.on("surface"), to=room)
+    lines = [top]
     whole = len(found) if len(found) < height else height - 2
     for number, part in enumerate(found[:whole], 1):
         lines.append(_stage_line(glance, plan, number, part, hosts, width, room))
@@ -145,7 +166,7 @@ def _rest_of(found: tuple[Part, ...], first: int) -> str:
     said = []
     for number, part in enumerate(found[first:], first + 1):
         time = f" {fmt.duration(part.seconds)}" if part.seconds is not None and part.seconds >= 1.0 else ""
-        said.append(f"{number} {STAGES[part.stage]}{time}")
+        said.append(f"{number} {name_of(part)}{time}")
     return " › ".join(said)
 
 
@@ -196,11 +217,11 @@ def _stage_line(
     glance: Glance, plan: Plan, number: int, part: Part, hosts: list[tuple[int, str]], width: int, room: int
 ) -> Line:
     line = Line(width, glance.signs, SURFACE)
-    line.put(_STAGE_AT, f"{number} {STAGES[part.stage]}", TEXT.on("surface"), to=_HOSTS_AT - 1)
+    line.put(_STAGE_AT, f"{number} {name_of(part)}", TEXT.on("surface"), to=_HOSTS_AT - 1)
     edges = [*(column for column, _ in hosts[1:]), room + 1]
     for (column, host), edge in zip(hosts, edges, strict=True):
         text, ink = _cell(plan, part, host)
-        line.put(column, text, ink.on("surface"), to=edge - 1)
+        line.put(column, whole_words(text, edge - 1 - column), ink.on("surface"), to=edge - 1)
     return line
 
 
@@ -219,6 +240,23 @@ def _cell(plan: Plan, part: Part, host: str) -> tuple[str, Ink]:
         longest = part.seconds is not None and seconds >= part.seconds - 0.5
         return fmt.duration(seconds), BRIGHT if longest else TEXT
     return _short(own[0].title, host), DIM
+
+
+def whole_words(text: str, width: int) -> str:
+    """As many whole words as have room, without a loose one at the end: `keep logs` of `keep logs, inspect and...`."""
+    if measure(text) <= width:
+        return text
+    kept: list[str] = []
+    for word in text.split():
+        if measure(" ".join([*kept, word])) > width:
+            break
+        kept.append(word)
+    while len(kept) > 1 and kept[-1].lower() in _LOOSE:
+        kept.pop()
+    return " ".join(kept).rstrip(",:;") or text
+
+
+_LOOSE = ("a", "an", "and", "at", "by", "for", "in", "of", "on", "or", "that", "the", "to", "until", "with")
 
 
 def _short(title: str, host: str) -> str:

@@ -14,6 +14,8 @@ DEAD_S = 0.7
 """After its first paint no key counts for so long."""
 GAP_S = 1.0
 """Longer between two painted ticks, and nobody saw what the strip said meanwhile."""
+HUSH_S = 1.0
+"""Once a strip has ended, keys are dropped until none was made for so long: they were typed for the strip."""
 CREDIT_S = 0.25
 """The most that one painted tick counts for: a loop that stumbles makes the strip slower, never quicker."""
 LONGEST = 200
@@ -67,14 +69,19 @@ class Question:
     hint: str = ""
     """Beside the field: `minutes, 25 or 1h30m`."""
     least: int = 1
-    """Characters of a TEXT."""
+    """Characters of a TEXT, minutes of MINUTES."""
+    default: str = ""
+    """What Enter alone answers, shown in the field; '' for a question that has to be answered."""
 
     def problem(self, text: str) -> str:
         """Why Enter does not take this answer; '' if it does."""
         if self.kind is Kind.EXACT:
             return "" if self.exact and text == self.exact else f"that is not {self.exact}"
         if self.kind is Kind.MINUTES:
-            return "" if seconds_of(text) is not None else "minutes, such as 25 or 1h30m"
+            seconds = seconds_of(text)
+            if seconds is None:
+                return "minutes, such as 25 or 1h30m"
+            return "" if seconds >= 60 * self.least else f"at least {self.least} minutes are needed"
         if len(text.strip()) < self.least:
             return f"a {self.label} of at least {self.least} characters is needed"
         return ""
@@ -255,12 +262,48 @@ class Strip:
         if question is None:
             self.cancel("nothing was asked")
             return
-        self.note = question.problem(self.typed)
+        answer = self.typed or question.default
+        self.note = question.problem(answer)
         if self.note:
             return
-        self.answers, self.typed = (*self.answers, self.typed), ""
+        self.answers, self.typed = (*self.answers, answer), ""
         if self.question is None:
             self.phase, self.went = Phase.GO, By.TYPED
+
+
+class Hush:
+    """After a strip: keys go nowhere until none was made for HUSH_S. Times are those at which keys were made."""
+
+    __slots__ = ("_last", "_on", "_said", "words")
+
+    def __init__(self) -> None:
+        self.words = ""
+        """What became of the strip, to be said again for as long as keys are dropped; '' once it went."""
+        self._last = self._said = 0.0
+        self._on = False
+
+    def begin(self, now: float, words: str) -> None:
+        """The strip has ended; keys made before this were made for it."""
+        self._last, self._said, self._on, self.words = now, now - HUSH_S, True, words
+
+    def takes(self, made_at: float) -> bool:
+        """Whether a key made then is dropped."""
+        if self.holds(made_at):
+            self._last = max(self._last, made_at)
+            return True
+        self._on = False
+        return False
+
+    def holds(self, now: float) -> bool:
+        """Whether a key made now would be dropped."""
+        return self._on and now - self._last < HUSH_S
+
+    def says(self, now: float) -> str:
+        """What is to be said of a dropped key, at most once a second; '' for nothing."""
+        if not self.words or now - self._said < HUSH_S:
+            return ""
+        self._said = now
+        return f"{self.words} Keys are dropped until none came for {HUSH_S:g} s."
 
 
 def shown(name: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from console.readings.acting_types import Acting, Operation, OperationState, StepState, StepView
+from console.readings.acting_types import Acting, Lease, Operation, OperationState, StepState, StepView
 from console.snapshot import LaneView, Snapshot
 
 FINE = (StepState.DONE, StepState.SATISFIED)
@@ -56,6 +56,21 @@ def head_now(snapshot: Snapshot, lane: LaneView) -> float:
     if acting is None or lane.acting is None or lane.acting.taken_mono is None:
         return snapshot.wall
     return acting.clock + max(0.0, snapshot.now - lane.acting.taken_mono)
+
+
+class Transfer(StrEnum):
+    """What `H` does with a lease."""
+
+    OFFER = "hand over"
+    ACCEPT = "accept"
+    TAKE = "take over"
+
+
+def transfer(lease: Lease, operator: str, now: float, *, mine: bool) -> Transfer:
+    """`mine`: the lease is this operator's on this machine. One that ran out cannot be offered, only taken anew."""
+    if mine and not lease.expired(now):
+        return Transfer.OFFER
+    return Transfer.ACCEPT if not mine and lease.offered_to == operator else Transfer.TAKE
 
 
 def runs(lane: LaneView) -> Operation | None:

@@ -61,6 +61,8 @@ class Carrying:
         """`keep`: where journals of sequences in this console go; this account's own folder if left out."""
         self._ground, self._own, self._keep = ground, own, keep
         self._ways: dict[str, tuple[float, asyncio.Task[Mapping[str, list[str]] | str]]] = {}
+        self._able: dict[str, asyncio.Task[str]] = {}
+        """By head: why it cannot carry a sequence out, '' if it can."""
         self._here: dict[str, InConsole] = {}
 
     def here(self) -> frozenset[str]:
@@ -69,9 +71,10 @@ class Carrying:
 
     async def close(self) -> None:
         """What runs in this console is cut: every console shows what is half done."""
-        for _, task in self._ways.values():
+        asking = [*(task for _, task in self._ways.values()), *self._able.values()]
+        for task in asking:
             task.cancel()
-        await asyncio.gather(*(task for _, task in self._ways.values()), return_exceptions=True)
+        await asyncio.gather(*asking, return_exceptions=True)
         for one in self._here.values():
             await one.close()
 
@@ -79,13 +82,21 @@ class Carrying:
 
     def prepare(self, view: LaneView, plan: Plan) -> None:
         """Find out how the head reaches the plan's hosts, while the operator reads the strip."""
+        if plan.refused:
+            return
+        able = self._able.get(plan.head)
+        if able is None or _worth_asking(able):
+            self._able[plan.head] = asyncio.create_task(self._can_run(plan.head), name=f"python on {plan.head}")
         hosts = _hosts(plan)
-        if hosts <= {plan.head} or plan.refused:
+        if hosts <= {plan.head}:
             return
         kept = self._ways.get(plan.lane)
         if kept is None or time.monotonic() - kept[0] > REACH_KEPT_S or _failed(kept[1]):
             task = asyncio.create_task(self._find_ways(view, plan), name=f"reach {plan.lane}")
             self._ways[plan.lane] = (time.monotonic(), task)
+
+    async def _can_run(self, head: str) -> str:
+        return await sequence_head.can_run(self._ground.links[head])
 
     async def ways(self, view: LaneView, plan: Plan) -> Mapping[str, list[str]] | str:
         """What stands before a command on each host, as the head needs it; or why it cannot reach them all."""
@@ -136,20 +147,25 @@ class Carrying:
         debt = "" if _owed(view) else self._debt(op, due, view)
         ready = with_debts(filled(plan, folder, op), folder, debt)
         reach = dict(ways) if not isinstance(ways, str) else {host: [] for host in {plan.head, *_hosts(plan)}}
-        operation = compile_operation(
-            ready,
-            op=op,
-            operator=self._own.operator,
-            console=self._own.console,
-            epoch=epoch,
-            folder=folder,
-            reach=reach,
-            created=head_now(self._ground.snapshot(), view),
-            ledgered=ledgered,
-        )
+        try:
+            operation = compile_operation(
+                ready,
+                op=op,
+                operator=self._own.operator,
+                console=self._own.console,
+                epoch=epoch,
+                folder=folder,
+                reach=reach,
+                created=head_now(self._ground.snapshot(), view),
+                ledgered=ledgered,
+            )
+        except ValueError as error:
+            raise Refused(str(error)) from error
         operation["plan_id"] = plan.id
         if not isinstance(ways, str):
-            started = await sequence_head.start_on_head(self._ground.links[plan.head], operation)
+            able = self._able.get(plan.head)
+            checked = able is not None and able.done() and not _worth_asking(able)
+            started = await sequence_head.start_on_head(self._ground.links[plan.head], operation, checked=checked)
             if started.started:
                 return Begun(op, "head", f"{plan.verb.value} began: operation {op}, detached on {plan.head}")
             if not started.cannot:
@@ -158,9 +174,15 @@ class Carrying:
         return await self._here_then(operation, plan, ways)
 
     async def _here_then(self, operation: Operation, plan: Plan, why: str) -> Begun:
-        self._here[plan.lane] = await run_in_console(self._ground.links, operation, keep=self._keep)
+        self._here[plan.lane] = await self._in_console(operation)
         op = operation["id"]
         return Begun(op, "console", f"{plan.verb.value} began: operation {op}, in this console, keep it open: {why}")
+
+    async def _in_console(self, operation: Operation) -> InConsole:
+        """Its journal is dated by the head's clock, as far as that is known."""
+        snapshot = self._ground.snapshot()
+        ahead = head_now(snapshot, snapshot.lane(operation["lane"])) - snapshot.wall
+        return await run_in_console(self._ground.links, operation, keep=self._keep, ahead=ahead)
 
     async def carry_on(self, view: LaneView, op: str, held: Lease) -> Begun:
         """Go on with an operation that nobody carries out any more. Raises Refused."""
@@ -175,7 +197,7 @@ class Carrying:
             if not started.started:
                 raise Refused(_not_started(started))
             return Begun(op, "head", f"{op} is carried on, detached on {operation['head']}")
-        self._here[view.name] = await run_in_console(self._ground.links, operation, keep=self._keep)
+        self._here[view.name] = await self._in_console(operation)
         return Begun(op, "console", f"{op} is carried on in this console: keep it open")
 
     def _debt(self, op: str, due: float, view: LaneView) -> str:
@@ -196,7 +218,7 @@ class Carrying:
         link, folder = self._ground.links[view.lane.head], self._folder(view)
         stored = await sequence_head.stored(link, folder, running.id)
         if view.name in self._here and not self._here[view.name].over:
-            await self._here[view.name].close()
+            await self._here[view.name].close(f"ended by {self._own.operator}", steps=True, epoch=epoch)
         elif stored is not None:
             who = self._own.operator
             if words := await sequence_head.stop(link, stored, operator=who, epoch=epoch, steps=True):
@@ -214,6 +236,10 @@ def _owed(view: LaneView) -> bool:
     """Whether the watchdog is owed already: its debt keeps its beginning and its deadline."""
     acting = view.acting.value if view.acting is not None else None
     return acting is not None and any(debt.what == "watchdog" for debt in acting.debts)
+
+
+def _worth_asking(task: asyncio.Task[str]) -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None or bool(task.result()))
 
 
 def _failed(task: asyncio.Task[Mapping[str, list[str]] | str]) -> bool:

@@ -267,8 +267,8 @@ async def stop(
 
 
 async def modes(link: Link, folder: str) -> Modes:
-    """Where steps can run on a host, and why not elsewhere; for the preflight. Makes the state folder."""
-    answer = await ask(link, "starter", ["modes", folder])
+    """Where steps can run on a host, and why not elsewhere; for the preflight. Makes and changes nothing."""
+    answer = await ask(link, "starter", ["modes", folder], looks=True)
     said = answer.values.get("mode", "")
     if answer.exit is not Exit.OK or said not in set(Mode):
         return Modes(None, problem=answer.problem or "its answer is damaged")

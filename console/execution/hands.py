@@ -24,7 +24,7 @@ from console.execution.inflight import beginning
 from console.execution.ledger import Entry, Ledger, LedgerError, ledger_file
 from console.execution.policy import Confirmation, Decision, Refused
 from console.execution.recording import NOT_BEGUN, Recording
-from console.execution.situation import me
+from console.execution.situation import is_mine, me
 from console.execution.tenure import Ground, Tenure
 from console.readings.acting_types import Lease, OperationState
 from console.readings.ledger import Record
@@ -247,6 +247,15 @@ class Hands:
     async def take_over(self, lane: str, typed: str) -> str:
         """Take the lane from whoever holds it: their next step is fenced off."""
         return await self._whole(self._holding.take_over(lane, typed))
+
+    def mine(self, lane: str) -> bool:
+        """Whether the lane's lease is this operator's on this machine, as far as its head was read."""
+        acting = self.deciding.view(lane).acting
+        held = acting.value.lease if acting is not None and acting.value is not None else None
+        if held is None:
+            return False
+        own = self.tenure.held(lane)
+        return (own is not None and own.id == held.id) or is_mine(held, self.own)
 
     def carries(self) -> tuple[str, ...]:
         """Lanes whose operation runs in this console, and is cut when it closes."""

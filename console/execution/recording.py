@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from console.execution import files
+from console.execution.aftercare import Aftercare
 from console.execution.inflight import is_beginning
 from console.execution.ledger import CARRIED_ON, Entry, Ledger, LedgerError
 from console.execution.tenure import Ground, Tenure
@@ -63,6 +64,7 @@ class Recording:
         """Operations that stand in the ledger."""
         self._read = False
         self._turn = asyncio.Lock()
+        self._after = Aftercare(ground, ledger, tenure, tell, self.sync_soon)
 
     def lanes(self) -> set[str]:
         """Lanes on which an operation of ours has no outcome yet."""
@@ -103,6 +105,7 @@ class Recording:
     async def flush(self) -> None:
         """Record and copy what there is, once more before the end."""
         await self._step()
+        await self._after.finish()
         for lane in tuple(self._due):
             await self.sync(lane)
 
@@ -146,6 +149,7 @@ class Recording:
         if operation.state in _GOES_ON:
             return
         await self._write(operation, kept, None)
+        self._after.ended(view.name, operation, kept.epoch)
         del self._open[operation.id]
         self._tell(f"{operation.verb} {operation.state.value}: {operation.words or operation.title}")
         await self._settle(view)
@@ -196,6 +200,7 @@ class Recording:
                 words = "nobody carries it on, and another operation followed"
                 found = replace(found, state=OperationState.LOST, words=words)
             await self._write(found, kept, None)
+            self._after.ended(kept.lane, found, kept.epoch)
         elif not kept.epoch or time.time() - (kept.since or 0.0) < LATE_S or is_beginning(self._ledger.file, op):
             return  # break-glass need not be on the head; what a living console is beginning may still arrive
         else:

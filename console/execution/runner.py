@@ -214,7 +214,7 @@ class Runner:
                 return self._observe(a)
             if state in (FAILED, STOPPED) and not down_with_its_host(found):
                 a.ended = True
-                return state, (found or {}).get("words") or state
+                return state, self.hosts.last_words(a, found or {}) or state
             if state in (LOST, FAILED, STOPPED) or restarted:
                 why = f"{a.host} was restarted" if restarted else (found or {}).get("words") or "it left no result"
                 return self._by_deed(a, why)

@@ -30,6 +30,7 @@ from console.execution.runner_base import (
     ended,
     first_line,
     keys_of,
+    last_line,
     spread,
 )
 
@@ -42,6 +43,8 @@ QUICK = 30.0
 ADOPTION = 5.0
 """Seconds in which whoever took the lease over may tell a fenced operation to go on under the new epoch."""
 STOP_GRACE = 20
+LAST_BYTES = 2000
+"""Of a unit's log, in which its last words are looked for."""
 
 
 class Hosts:
@@ -152,6 +155,15 @@ class Hosts:
         wait = ["sh", "-c", WAIT, "laneswap", self.operation["starter"], *self._place(a.id), str(times), rest]
         found = keys_of(self._question(a.host, wait, "", LONG_POLL + LOOK_LIMIT).out)
         return found if found.get("state") else None
+
+    def last_words(self, a: Attempt, found: dict[str, str]) -> str:
+        """Why a command failed: what its host says of it, and the last line that it wrote itself."""
+        words, size = found.get("words", ""), found.get("size", "")
+        if not a.detached or not re.fullmatch(r"\d{1,15}", size):
+            return words
+        log = self._starter("log", a.id, str(max(0, int(size) - LAST_BYTES)), str(LAST_BYTES))
+        said = last_line(self._question(a.host, log, "", LOOK_LIMIT).out)
+        return f"{words}: {said}" if words and said else words or said
 
     def end(self, a: Attempt, why: str) -> tuple[str, str]:
         """End the step's unit: its state, and what was seen of that. Raises Fenced."""

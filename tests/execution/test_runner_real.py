@@ -113,6 +113,15 @@ def test_on_the_head_a_long_command_is_a_child_of_the_runner(real: RealWorld) ->
     assert real.states == {"a": "done", "b": "failed"}
 
 
+@pytest.mark.parametrize("host", ["spark-0", "spark-1"])
+def test_a_unit_that_fails_says_why_in_its_own_last_words(real: RealWorld, host: str) -> None:
+    said = ("sh", "-c", "echo waiting; echo 'it is exited with 1 after 3 s'; exit 7")
+    real.write(real.plan(replace(real.step("a", host, "x", limit=60.0, detached=True), argv=said)))
+    assert real.run() != 0
+    (ended,) = [line for line in real.lines if line["kind"] == "step" and line["state"] == "failed"]
+    assert ended["words"] == "exit status 7: it is exited with 1 after 3 s"
+
+
 def test_a_second_runner_is_refused_while_the_first_one_lives(real: RealWorld) -> None:
     real.write(real.plan(real.step("a", "spark-1", "slow", "30", limit=60.0)))
     running = real.start()

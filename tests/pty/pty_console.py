@@ -111,12 +111,18 @@ class PtyConsole:
         while self.read(0.3) and time.monotonic() < end:
             pass
 
+    def rest(self, seconds: float = 1.2) -> None:
+        """Press nothing for so long that keys count again after a strip; less if the process ends."""
+        end = time.monotonic() + seconds
+        while self.process.poll() is None and time.monotonic() < end:
+            self.read(0.05)
+
     def quit(self) -> int:
-        """Press q, again if an Esc before it made it alt+q; the exit code."""
+        """Press q, again if an Esc before it made it alt+q or it was dropped after a strip; the exit code."""
         end = time.monotonic() + WAIT
         while self.process.poll() is None and time.monotonic() < end:
             self.type(b"q")
-            self.settle()
+            self.rest()
         return self.ended()
 
     def close_terminal(self) -> None:

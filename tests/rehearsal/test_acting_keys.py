@@ -71,14 +71,16 @@ async def test_a_window_then_b_and_its_letter_lead_back_until_the_old_revision_s
 
         await until(app, pilot, lambda: app.hands is not None, "there are hands")
         await until(app, pilot, lambda: lane_settled(source.snapshot(), lane()), "the lane was read")
+        await until(app, pilot, lambda: "SERVING" in text_of(app) and "BACK" in text_of(app), "the screen knows it")
         assert "REHEARSAL" in text_of(app)
         await pilot.press("w")
         await typing()
-        assert "REHEARSAL" in text_of(app) and "OPEN A WINDOW ON" in text_of(app)
+        assert "REHEARSAL" in text_of(app) and "OPEN A WINDOW FOR" in text_of(app)
         for answer in (LANE, "drill", "30"):
             await typing()
             await pilot.press(*answer, "enter")
         await until(app, pilot, lambda: acting("window"), "the window is open")
+        await until(app, pilot, lambda: not app.desk.hushed, "keys count again")
 
         await pilot.press("B")
         await until(app, pilot, lambda: (found := app.desk.glance()) and found.phase is Phase.ARMED, "the strip is live")

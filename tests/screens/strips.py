@@ -88,6 +88,7 @@ class FakeHands:
         self.planned = 0
         self.plans = dict(PLANS)
         self.records: tuple[Record, ...] = ()
+        self.carried: tuple[str, ...] = ()
         self.started: Callable[[], object] = lambda: None
 
     def _effect(self, *what: Any) -> str:
@@ -115,8 +116,10 @@ class FakeHands:
     async def act(self, plan: Plan, decision: Decision, confirmation: Confirmation) -> str:
         return self._effect("act", plan.verb.value, confirmation)
 
-    async def open_window(self, lane: str, reason: str, deadline_s: float, typed: str) -> str:
-        return self._effect("open", lane, reason, deadline_s, typed)
+    async def open_window(
+        self, lane: str, reason: str, deadline_s: float, typed: str, *, without_way_back: bool = False
+    ) -> str:
+        return self._effect("open", lane, reason, deadline_s, typed, *(("no way back",) if without_way_back else ()))
 
     async def close_window(self, lane: str, typed: str) -> str:
         return self._effect("close", lane, typed)
@@ -129,6 +132,12 @@ class FakeHands:
 
     async def take_over(self, lane: str, typed: str) -> str:
         return self._effect("take over", lane, typed)
+
+    def mine(self, lane: str) -> bool:
+        return self.situation.holder is Holder.ME
+
+    def carries(self) -> tuple[str, ...]:
+        return self.carried
 
     async def ledger(self) -> tuple[Record, ...]:
         return self.records

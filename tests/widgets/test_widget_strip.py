@@ -34,10 +34,10 @@ from widgets.ink import CHIP, CHIP_ACT, CHIP_KEY, Row, text_of
 GOLDEN = Path(__file__).parent / "golden"
 SIZES = {80: (80, 24, 15), 120: (120, 40, 16), 200: (200, 60, 18)}
 COSTS = {
-    "disarm": ("arm", "arm"),
-    "stop": ("cuts 7 requests", "cuts 7"),
-    "relaunch": ("≈17m46s", "≈17m46s"),
-    "rollback": ("≈17m35s to 9f2c1a7", "≈17m35s to 9f2c1a7"),
+    "disarm": Price("arm", "arm"),
+    "stop": Price("cuts 7 requests", "cuts 7"),
+    "relaunch": Price("≈17m46s", "≈17m46s"),
+    "rollback": Price("≈17m35s to 9f2c1a7", "≈17m35s to 9f2c1a7"),
 }
 
 

@@ -447,7 +447,7 @@ stop() {
 }
 
 case $verb in
-start | stop | modes) folder "${2:-}" ;;
+start | stop) folder "${2:-}" ;;
 *) reading "${2:-}" ;;
 esac
 if [ "$verb" = modes ]; then

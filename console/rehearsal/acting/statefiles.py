@@ -15,9 +15,9 @@ from console.execution.scripts import script
 from console.rehearsal.acting.playing import Ended, Job
 
 LIMIT = 30.0
-FOLDER_AT = {"lease": 1}
+FOLDER_AT = {"lease": 1, "box": 1}
 """Which argument names the folder, where it is not the first."""
-LOOKS = ("show", "read")
+LOOKS = ("show", "read", "look")
 _PLAIN = re.compile(r"[A-Za-z0-9._/-]+")
 FULL = "No space left on device"
 
@@ -41,6 +41,8 @@ async def run(job: Job) -> int:
         return 5
     folder = args[at]
     args[at] = real_folder(job, folder)
+    if name == "box":
+        args[3] = job.real(args[3])  # the operators' own file
     writes = name not in LOOKS and args[0] not in LOOKS
     if writes and job.playing.world.full(job.host):
         job.err.append(f"{folder} cannot be written: {FULL}")
