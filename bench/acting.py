@@ -165,7 +165,7 @@ async def _ours(feed: Feed, hands: Hands, lane: Any, back: str) -> tuple[float, 
 
 async def _bare(lane: Any, now: str, back: str) -> float:
     """The same by a script over a fresh ssh connection that is open before the clock starts."""
-    from acting_parts import PORT  # type: ignore[attr-defined]
+    from acting_docker import PORT
 
     ids = [await asyncio.to_thread(lane.id_of, revision) for revision in (now, back)]
     return await asyncio.to_thread(_script, lane, ids, PORT, back)

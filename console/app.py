@@ -26,9 +26,10 @@ from console import sanitize
 from console.actions.catalog import BY_ID, CommandError, parse_command
 from console.actions.keymap import KeymapError, default_keymap_path, load_keymap
 from console.actions.themes import SHIPPED, ThemeError, find_theme, themes_folder
-from console.actions.underway import runs
+from console.actions.underway import newest_state
 from console.alarms import Alarm
 from console.calling import Calling, Ways
+from console.readings.acting_types import OperationState
 from console.snapshot import Snapshot, Source
 from screens import lanes
 from screens.acting import ActingKeys
@@ -51,6 +52,9 @@ TICK, BLURRED_TICK = 0.25, 1.0
 """Seconds between two pictures on screen, with the terminal in focus and without."""
 NOTICE_SECONDS, BEGUN_SECONDS = 6.0, 2.0
 """How long one line from the console itself stays; and one that says what began, where that is seen to go on."""
+BEGUN: tuple[OperationState, ...] = (OperationState.RUNNING,)
+LEFT: tuple[OperationState, ...] = (OperationState.HALF_DONE, OperationState.LOST)
+"""As what something that began is seen on the screen, and something that was left in its middle."""
 SETTLE_SECONDS = 5.0
 """How long after the start the console may still move to a worse lane by itself."""
 FREEZE_AFTER = 10.0
@@ -109,7 +113,7 @@ class LaneswapApp(ActingKeys, App[Any], inherit_bindings=False):
         self.faults = FaultLog(faults or default_fault_file())
         self._asked_theme = theme
         self._keymap_file = keymap or default_keymap_path()
-        self._notice, self._begun = "", ""
+        self._notice, self._begun, self._seen_as = "", "", BEGUN
         self._said_at = self._notice_until = 0.0
         self.said_at_start: list[str] = []
         """What the operator has to know about files that could not be used."""
@@ -167,7 +171,7 @@ class LaneswapApp(ActingKeys, App[Any], inherit_bindings=False):
         await self.source.start()
         self._answering = True
         if self._make_hands is not None:
-            self.hands = self._make_hands(self.say)
+            self.hands = self._make_hands(self._told)
             await self.hands.start()
         self.tick()
         self._keep_what_stays()
@@ -315,9 +319,9 @@ class LaneswapApp(ActingKeys, App[Any], inherit_bindings=False):
     def _is_said(self, newest: Snapshot) -> bool:
         """Whether the notice still stands; that something began makes room as soon as it is seen to run."""
         now = time.monotonic()
-        begun = next((lane for lane in newest.lanes if lane.name == self._begun), None)
-        seen = begun is not None and runs(begun) is not None and now >= self._said_at + BEGUN_SECONDS
-        return now < self._notice_until and not seen
+        about = next((lane for lane in newest.lanes if lane.name == self._begun), None)
+        seen = about is not None and newest_state(about) in self._seen_as
+        return now < self._notice_until and not (seen and now >= self._said_at + BEGUN_SECONDS)
 
     def _standing(self) -> str:
         """What stands on the NEXT row for as long as it is so."""
@@ -346,13 +350,18 @@ class LaneswapApp(ActingKeys, App[Any], inherit_bindings=False):
 
     def say(self, text: str, *, begun: str = "") -> None:
         """One line for the operator, on the NEXT row; under a stock screen as a toast."""
-        self._notice, self._begun = sanitize.line(text), begun
+        self._notice, self._begun, self._seen_as = sanitize.line(text), begun, BEGUN
         self._said_at = time.monotonic()
         self._notice_until = self._said_at + NOTICE_SECONDS
         if self.screen is self.front():
             self.redraw()
         else:
             self.toast(text)
+
+    def _told(self, text: str) -> None:
+        """Said by the hands, later. That something stays half done stands on the rail, with its way out on NEXT."""
+        self.say(text, begun=self.view.lane if any(state.value in text for state in LEFT) else "")
+        self._seen_as = LEFT
 
     def toast(self, text: str) -> None:
         """The one way to a toast: safe text, never markup."""

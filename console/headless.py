@@ -116,8 +116,16 @@ def _lane_settled(snapshot: Snapshot, lane: LaneView, *, rates: bool = True) -> 
     throughput = lane.throughput.value
     rated = throughput is not None and (throughput.window > 0 or not rates)
     scraped = bool(lane.throughput.error) or rated
-    acting = lane.acting is None or lane.acting.down_since is not None or _tried(lane.acting)
-    return _tried(lane.health) and scraped and acting
+    return _tried(lane.health) and scraped and _acting_settled(lane)
+
+
+def _acting_settled(lane: LaneView) -> bool:
+    """Lease, window and the newest operation: whether that one still runs decides what is told and what may be done."""
+    acting = lane.acting
+    if acting is None or acting.down_since is not None:
+        return True
+    unread = acting.value is not None and acting.value.operation is not None and acting.value.operation.unread
+    return _tried(acting) and not unread
 
 
 def lane_settled(snapshot: Snapshot, lane: LaneView) -> bool:
@@ -125,9 +133,6 @@ def lane_settled(snapshot: Snapshot, lane: LaneView) -> bool:
     off is told by one scrape; nobody waits for the next one at three in the morning."""
     if not _lane_settled(snapshot, lane, rates=False):
         return False
-    acting = lane.acting.value if lane.acting is not None else None
-    if acting is not None and acting.operation is not None and acting.operation.unread:
-        return False  # whether it still runs decides what may be done
     way_back = (lane.kept_repo, *(one.now for one in lane.binds))
     wanted = (lane.acting, lane.site, lane.watchdog, *(reading for _, reading in lane.repos), *way_back)
     known = [item for item in wanted if item is not None]

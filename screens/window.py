@@ -35,7 +35,7 @@ def _opening(key: str, lane: str, hands: Hands) -> Errand:
         if decision.denied and not plan.refused:
             return Ready(denied=decision.denied)
         if plan.refused:
-            told = (("window", "the lane is yours, and no other operator can act on it"),)
+            told = (("window", "it opens without a way back; the lane is yours"),)
             words = (f"no way back: {plan.refused}; the window opens without one",)
             return Ready(questions=_asked(lane), told=told, warnings=words)
         told = (("window", "the lane is yours; B has this way back, frozen"),)

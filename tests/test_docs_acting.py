@@ -12,7 +12,7 @@ from manual import ROOT, beside, code, first_cells, page, rows, section
 
 from console.actions import strip
 from console.actions.plan import Plan, Probe, Verb
-from console.execution import carrying, deadman, lease, policy, window
+from console.execution import aftercare, carrying, deadman, lease, policy, window
 from console.execution.runner_base import groups
 from console.execution.scripts import Exit
 from console.execution.tenure import DEBTS, WINDOW
@@ -140,8 +140,8 @@ def files() -> Iterator[str]:
 def test_the_files_of_the_state_folder_are_those_of_the_code() -> None:
     named = set(files())
     top = {acting.LEASE, acting.WINDOW, acting.DEBTS, acting.CURRENT, WINDOW, DEBTS, "ledger.jsonl"}
-    inside = {acting.PLAN, acting.JOURNAL, "sheet.sh", "runner.py", "running", "stop", "evidence", "STEP"}
-    scripts = {"lock", "epoch", "restart-policy.ID", "deadman-ACCOUNT", "deadman.said", "deadman.lock"}
+    inside = {acting.PLAN, acting.JOURNAL, "sheet.sh", "runner.py", "running", "stop", "boxed", "evidence", "STEP"}
+    scripts = {"lock", "epoch", "restart-policy.ID", "deadman-ACCOUNT", "deadman.said", "deadman.lock", "pruned"}
     assert named == top | scripts | {f"ops/OPERATION/{name}" for name in inside}
 
 
@@ -159,6 +159,8 @@ SOURCES = {
     "deadman-": "console/execution/scripts/deadman.sh",
     "deadman.said": "console/execution/scripts/deadman.sh",
     "deadman.lock": "console/execution/scripts/deadman.sh",
+    "boxed": "console/execution/scripts/box.sh",
+    "pruned": "console/execution/scripts/prune.sh",
 }
 
 
@@ -198,6 +200,8 @@ def test_bounds_are_those_of_the_code() -> None:
     assert underway.SOON_S == 300 and "from five minutes before it is due" in text
     assert (window.SHORTEST_S, window.LONGEST_S) == (300, 86_400) and "5 minutes to 24 hours" in page("ledger.md")
     assert f"`{inventory.Fleet.model_fields['state'].default}`" in text
+    assert f"newest {aftercare.KEEP} on each host, everything younger than {aftercare.KEEP_DAYS} days" in text
+    assert f"(`{aftercare.NOT_BOXED}`)" in page("ledger.md")
 
 
 def test_what_a_strip_says_when_it_is_cancelled_is_quoted_as_it_is() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from console.actions.plan import Stage
 from console.actions.strip import By, Phase
-from console.actions.underway import Progress, StageNow, acting_of, forecast, head_now, runs, stages
+from console.actions.underway import BAD, FINE, Progress, StageNow, acting_of, forecast, head_now, runs, stages
 from console.readings.acting_types import Operation, OperationState
 from widgets import format as fmt
 from widgets.barparts import chip, exactly
@@ -72,7 +72,9 @@ def rail(glance: Glance, width: int) -> Row:
         after = line.put(1, "no procedure runs", DIM)
         if operation is not None and operation.ended is not None:
             after = line.put(after + 2, _last(operation), DIM, to=width - 1 - measure(_kind(glance)))
-    line.right(width - 1, _kind(glance), DIM, start=min(width - 1, after + 2))
+    kind = _kind(glance)
+    said = next((text for text in (kind, kind.partition(":")[0]) if after + 2 + measure(text) <= width - 1), "")
+    line.right(width - 1, said, DIM, start=min(width - 1, after + 2))
     return line.build()
 
 
@@ -91,10 +93,26 @@ def _ended(line: Line, glance: Glance, operation: Operation, width: int) -> Row:
     """`HALF DONE after stop-spark-1, next: start rank 0`: on every console, until something else is begun."""
     word, ink = _ENDED[operation.state]
     after = chip(line, 1, word, ink, glance) + 1
-    said = operation.words.removeprefix(word).lstrip(" :,")
-    after = line.put(after, said or f"{operation.verb}: nothing says why", BOLD, to=width - 1) + 2
+    said = operation.words.removeprefix(word).lstrip(" :,") or f"{operation.verb}: nothing says why"
+    if operation.state is OperationState.HALF_DONE and after + measure(glance.signs.words(said)) > width - 1:
+        said = _by_stages(operation) or said
+    after = line.put(after, said, BOLD, to=width - 1) + 2
     line.put(after, f"{operation.verb} by {operation.operator}", DIM, to=width - 1)
     return line.build()
+
+
+def _by_stages(operation: Operation) -> str:
+    """`after stop, next: boot on station FAILED, exited 1`: where titles with names of containers have no room."""
+    done = [step for step in operation.steps if step.state in FINE]
+    left = next((step for step in operation.steps if step.state not in FINE and not step.optional), None)
+    if not done or left is None:
+        return ""
+    bad = f" {left.state.value.upper()}" + (f", {left.words}" if left.words else "") if left.state in BAD else ""
+    return f"after {_called(done[-1].stage)}, next: {_called(left.stage)} on {left.host}{bad}"
+
+
+def _called(stage: str) -> str:
+    return STAGES.get(_stage_of(stage), stage)
 
 
 _Piece = tuple[str, Ink]
@@ -257,6 +275,8 @@ def _of_operation(glance: Glance, operation: Operation) -> list[_Piece]:
     serves: float | None = None
     before = now
     for stage, at in forecast(operation, now):
+        if serves is not None and stage != Stage.BOOT.value:
+            break  # what comes after it serves again is on the rail
         name = STAGES.get(_stage_of(stage), stage)
         if stage == Stage.BOOT.value:
             serves = at

@@ -126,9 +126,11 @@ def _body(glance: Glance, strip: StripGlance, width: int, room: int, spill: list
     wide = width >= 100
     left, right = facts(glance, strip)
     if not wide:
-        left, right = _one_column(strip, [*left, *right], room), []
+        left, right = _one_column(strip, [*left, *right], width, room), []
     most = room - _stage_rows(strip)
-    table = table_height(strip.plan, room, facts=max(3, len(left), min(_long(right, width), most)))
+    edge = _right_at(width) - 2 if right else width - 1
+    longest = max(len(wrapped(left, edge - 3 - _VALUE)), _long(right, width))
+    table = table_height(strip.plan, room, facts=max(3, len(left), min(longest, most)))
     lines = _fact_lines(glance, left, right, width, room - table, spill)
     if table and strip.plan is not None:
         lines = _padded(glance, lines, width, room - table)
@@ -137,11 +139,13 @@ def _body(glance: Glance, strip: StripGlance, width: int, room: int, spill: list
     return _padded(glance, lines, width, room)
 
 
-def _one_column(strip: StripGlance, found: list[Fact], room: int) -> list[Fact]:
-    """Where it is narrow: what it leads to goes before where the lane stands, and warnings leave room for the steps."""
+def _one_column(strip: StripGlance, found: list[Fact], width: int, room: int) -> list[Fact]:
+    """Where it is narrow: who is cut off and what it leads to go before notes and where the lane stands, and warnings
+    leave room for the steps."""
     wanted = _stage_rows(strip)
-    if len(found) + wanted > room:
-        found = [fact for fact in found if fact.label != "from"]
+    for spare in ("note", "from"):
+        if len(wrapped(found, width - 1 - 3 - _VALUE)) + wanted > room:
+            found = [fact for fact in found if fact.label != spare]
     return kept(found, max(5, room - wanted))
 
 
@@ -224,7 +228,8 @@ def _foot(glance: Glance, strip: StripGlance, width: int, height: int) -> list[L
     for line, row in zip(lines, words, strict=False):
         line.words(at, *((text, ink.on("surface")) for text, ink in row), to=edge)
     if typed:
-        _field(lines[0], glance, strip, at, width)
+        # Beside it warnings may stand that had no room above.
+        _field(lines[0], glance, strip, at, width if width < 100 else _right_at(width) - 1)
     if strip.by is By.COUNTDOWN and width >= 100:
         _countdown(lines, glance, strip, width)
     return lines

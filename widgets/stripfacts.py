@@ -93,11 +93,11 @@ def _when(glance: Glance, plan: Plan) -> Fact:
     serves = serving_after(plan)
     if plan.verb in _SERVES and serves is not None:
         at = fmt.time_of_day(glance.wall + serves)
-        return Fact("serving", f"≈{at},", f"in {fmt.duration(serves)}: {long_parts(plan)}")
+        return Fact("serving", f"≈{at},", f"in {fmt.duration(serves)}: {long_parts(plan, serves)}")
     total = plan.total
     if total is None:
         return Fact("takes", "", "how long is not known")
-    return Fact("takes", f"≈{fmt.duration(total)},", long_parts(plan))
+    return Fact("takes", f"≈{fmt.duration(total)}", long_parts(plan))
 
 
 def _later(plan: Plan) -> Fact:

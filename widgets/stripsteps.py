@@ -96,11 +96,15 @@ def path_of(plan: Plan) -> str:
     )
 
 
-def long_parts(plan: Plan) -> str:
-    """`stop, rows, boot`: what most of the time goes to, in order."""
-    total = plan.total or 0.0
-    timed = [(name_of(part), part.seconds) for part in parts(plan)]
-    return ", ".join(name for name, seconds in timed if seconds is None or seconds >= max(1.0, _SHARE * total))
+def long_parts(plan: Plan, until: float | None = None) -> str:
+    """`stop, rows, boot`: what most of the time goes to, in order; `until`: only what begins before that second."""
+    whole = until if until is not None else plan.total or 0.0
+    return ", ".join(
+        name_of(part)
+        for part in parts(plan)
+        if (until is None or part.begins is None or part.begins < until)
+        and (part.seconds is None or part.seconds >= max(1.0, _SHARE * whole))
+    )
 
 
 _SHARE = 0.08

@@ -154,7 +154,7 @@ def _watchdog(snapshot: Snapshot, lane: LaneView) -> Price:
     off = _disarmed(snapshot, lane)
     found = lane.watchdog.value if lane.watchdog is not None else None
     if not off and (lane.watchdog is None or (found is not None and found.state is WatchdogState.NONE)):
-        return Price("no watchdog", "none", False)
+        return Price("no watchdog", "no watchdog", False)
     word = "arm" if off else "disarm"
     return Price(word, word)
 

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from console.actions.disarm import arm_steps, before_stop, has_guard, off_probes
+from console.actions.disarm import arm_steps, before_stop, has_guard, no_launch, off_probes
 from console.actions.plan import Plan, Probe, Stage, Step, Verb
 from console.actions.probes import ask, scripted, serving, unit_is
 from console.actions.scene import (
@@ -49,6 +49,9 @@ def relaunch_plan(scene: Scene) -> Plan:
     if launch.by == "launcher":
         _names_free(scene)
         steps = [*shown_dry(scene), *launch_steps(scene, held, revision(scene))]
+        # where the watchdog is off already nobody has asked yet; a second launcher would tear down what the first starts
+        alone = tuple(no_launch(scene))
+        steps = [replace(one, before=(*one.before, *alone)) if one.id == "launch" else one for one in steps]
     elif launch.by == "unit":
         steps = [*before_stop(scene), *_by_unit(scene)]
     else:

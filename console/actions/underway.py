@@ -80,6 +80,12 @@ def runs(lane: LaneView) -> Operation | None:
     return found if found is not None and found.state is OperationState.RUNNING else None
 
 
+def newest_state(lane: LaneView) -> OperationState | None:
+    """What became of the newest operation; None where there is none, or nothing was read."""
+    acting = acting_of(lane)
+    return acting.operation.state if acting is not None and acting.operation is not None else None
+
+
 def stages(operation: Operation, now: float) -> tuple[StageNow, ...]:
     """The operation's steps by stage, in their order; neighbours of one stage are one."""
     found: list[list[StepView]] = []

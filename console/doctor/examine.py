@@ -9,15 +9,26 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from console.doctor.acting import HostActing, LaneActing, acting_host_checks, acting_lane_checks
 from console.doctor.check import Check, Subject
 from console.doctor.hosts import Heard, host_checks
 from console.doctor.lanes import LaneHeard, SiteRead, lane_checks
-from console.doctor.machine import agent_check, library_checks, ssh_file_checks, terminal_checks, this_terminal
+from console.doctor.machine import (
+    agent_check,
+    library_checks,
+    ssh_file_checks,
+    terminal_checks,
+    this_terminal,
+    webhook_check,
+)
+from console.execution import aftercare, detached, sequence_head
+from console.execution.sequence_reach import reach_by_login, ways_to_try
+from console.fleet.filling import Filling
 from console.fleet.inventory import Fleet, FleetError, Host, load
 from console.fleet.places import places
 from console.fleet.recipe import apply_recipes, lane_recipes
 from console.fleet.recipe_model import Recipe
-from console.fleet.sitefile import read_site
+from console.fleet.sitefile import Site, read_site
 from console.reach.engine_http import EngineHttp
 from console.reach.files_host import MOST_ANSWER
 from console.reach.link import Link
@@ -26,12 +37,13 @@ from console.reach.onefile import FileUnread, read_file
 from console.reach.sampler import IMPORTS, LABEL
 from console.readings.docker_errors import PROBE
 from console.readings.doctor import parse_instant, parse_setup, script
+from console.readings.doctor_acting import SCRIPT, parse_acting
 from console.readings.output import Output
 from console.sanitize import line
 
 MOST_AT_ONCE = 16
 """Hosts; each costs one connection and one ssh session at a time."""
-CONNECT_LIMIT, SCRIPT_LIMIT, PROBE_LIMIT, HTTP_LIMIT = 25.0, 60.0, 10.0, 25.0
+CONNECT_LIMIT, SCRIPT_LIMIT, ACTING_LIMIT, PROBE_LIMIT, HTTP_LIMIT = 25.0, 60.0, 45.0, 10.0, 25.0
 """Seconds. The first bounds login and first command; a health check of SGLang takes seconds."""
 MOST_SITE_BYTES = MOST_ANSWER - 256
 """Bytes that a look takes with what stands before them: the console does not read a longer site file either."""
@@ -81,6 +93,7 @@ async def examine(
     ]
     if fleet is None:
         return checks
+    checks.append(webhook_check(fleet, os.environ))
     async with AsyncExitStack() as stack:
         links = await _links(fleet, make or _maker(fleet), stack)
         gate = asyncio.Semaphore(MOST_AT_ONCE)
@@ -113,8 +126,22 @@ async def _host(name: str, fleet: Fleet, link: Link, gate: asyncio.Semaphore) ->
             setup = parse_setup(told.stdout) if told.stdout else None
         if clock.ok and host.docker:
             docker = await link.run(["sh", "-c", PROBE, "sh", host.docker], limit=PROBE_LIMIT)
-    needs = any(lane.runs_in == "docker" and name in lane.rank_hosts for lane in fleet.lanes.values())
-    return host_checks(Heard(name, host, link.state, clock, skew, setup, told, docker, needs))
+        needs = any(lane.runs_in == "docker" and name in lane.rank_hosts for lane in fleet.lanes.values())
+        checks = host_checks(Heard(name, host, link.state, clock, skew, setup, told, docker, needs))
+        lanes = [lane for lane, found in fleet.lanes.items() if name in (found.head, *found.rank_hosts)]
+        if clock.ok and lanes:
+            checks += await _acting(name, fleet, link, lanes, host.docker if needs else "")
+    return checks
+
+
+async def _acting(name: str, fleet: Fleet, link: Link, lanes: list[str], socket: str) -> list[Check]:
+    """What a host of lanes has for acting on them; nothing is made there."""
+    folders = tuple(fleet.lane_folder(lane) for lane in lanes)
+    argv = ["sh", "-s", "--", socket, fleet.state, *folders]
+    told = await link.run(argv, stdin=SCRIPT, limit=ACTING_LIMIT)
+    setup = parse_acting(told.stdout, fleet.state) if told.stdout else None
+    modes = await detached.modes(link, folders[0])
+    return acting_host_checks(HostActing(name, fleet.state, setup, modes, folders, told.hint))
 
 
 async def _clock(link: Link) -> tuple[Output, tuple[float, float] | None]:
@@ -145,7 +172,21 @@ async def _lane(name: str, fleet: Fleet, recipe: Recipe, links: Mapping[str, Lin
     read = await _site(link, recipe, where.site_file) if where.site_file else None
     if read is not None and read.site is not None:
         where = places(name, lane, recipe, read.site)
-    return lane_checks(LaneHeard(name, lane, recipe, health, metrics, read, where))
+    checks = lane_checks(LaneHeard(name, lane, recipe, health, metrics, read, where))
+    return checks + acting_lane_checks(await _head(name, fleet, recipe, link, read.site if read is not None else None))
+
+
+async def _head(name: str, fleet: Fleet, recipe: Recipe, link: Link, site: Site | None) -> LaneActing:
+    """What a lane's head can do; all that is run by its ssh on the other ranks is `true`."""
+    lane = fleet.lanes[name]
+    if not (await link.run(["true"], limit=PROBE_LIMIT)).ok:
+        return LaneActing(name, lane, recipe, reached=False)
+    ways = ways_to_try(lane, fleet.hosts, site.values if site is not None else {})
+    fill = Filling(recipe, lane.vars, site, name)
+    box = fill.path("box ledger", recipe.acts.box_ledger)
+    python, reach = await asyncio.gather(sequence_head.can_run(link), reach_by_login(link, ways))
+    boxed = await aftercare.look_at_box(link, fleet.lane_folder(name), box) if box else None
+    return LaneActing(name, lane, recipe, True, python, reach if ways else None, fill.unfilled, box, boxed)
 
 
 async def _site(link: Link, recipe: Recipe, path: str) -> SiteRead:

@@ -177,6 +177,14 @@ def _short(path: str) -> str:
     return line("~" + path[len(home) :] if home != "/" and path.startswith(home + "/") else path, 200)
 
 
+def webhook_check(fleet: Fleet, environ: Mapping[str, str]) -> Check:
+    """Whether anybody is told what nobody sees on a screen."""
+    name = fleet.notify.webhook_env
+    if environ.get(name, ""):
+        return HERE.ok("webhook", f"{name} is set: alarms and the dead-man timer tell people")
+    return HERE.ok("webhook", f"{name} is not set: nobody is told of alarms, or of a debt after this console is gone")
+
+
 async def agent_check(environ: Mapping[str, str], *, needed: bool = True) -> Check:
     """The ssh agent and its keys."""
     path = environ.get("SSH_AUTH_SOCK", "")

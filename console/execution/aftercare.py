@@ -65,6 +65,11 @@ async def add_entry(
     return _boxed(await ask(link, "box", ["add", folder, op, path, size], stdin=text, looks=True))
 
 
+async def look_at_box(link: Link, folder: str, path: str) -> Boxed:
+    """Whether an entry could be written there; `written` means yes. Changes nothing."""
+    return _boxed(await ask(link, "box", ["look", folder, "doctor", path, "0"], looks=True))
+
+
 def _boxed(answer: Answer) -> Boxed:
     there = answer.exit is Exit.THERE
     return Boxed(answer.exit is Exit.OK or there, there, "" if there else answer.problem, answer.exit is None)

@@ -17,10 +17,10 @@ from console.actions.underway import head_now, runs
 from console.execution import detached, sequence_head
 from console.execution.policy import Refused
 from console.execution.scripts import script
-from console.execution.sequence import Operation, compile_operation, ssh_way, taken_over
+from console.execution.sequence import Operation, compile_operation, taken_over
 from console.execution.sequence_console import InConsole, run_in_console
 from console.execution.sequence_head import OnHead
-from console.execution.sequence_reach import reach_from_head
+from console.execution.sequence_reach import reach_from_head, ways_to_try
 from console.execution.situation import Me
 from console.execution.tenure import DEBTS, Ground, stamp
 from console.reach.link import Link
@@ -108,30 +108,12 @@ class Carrying:
     async def _find_ways(self, view: LaneView, plan: Plan) -> Mapping[str, list[str]] | str:
         fleet = self._ground.snapshot().fleet
         link, folder = self._ground.links[plan.head], fleet.lane_folder(plan.lane)
-        others = {host: self._candidates(view, host) for host in view.lane.rank_hosts if host != plan.head}
+        site = view.site.value if view.site is not None else None
+        others = ways_to_try(view.lane, fleet.hosts, site.values if site is not None else {})
         found = await reach_from_head(link, folder, others)
         if found.problems:
             return "; ".join(found.problems)
         return {plan.head: [], **found.ways}
-
-    def _candidates(self, view: LaneView, host: str) -> list[list[str]]:
-        """Ways to try, the site file's own address first."""
-        site = view.site.value if view.site is not None else None
-        rank = view.lane.rank_hosts.index(host)
-        targets: list[str] = []
-        if site is not None:
-            hosts, users = site.values.get("hosts", ()), site.values.get("users", ())
-            if rank < len(hosts):
-                targets += [f"{users[rank]}@{hosts[rank]}"] if rank < len(users) else []
-                targets.append(hosts[rank])
-        targets.append(self._ground.snapshot().fleet.hosts[host].ssh.removeprefix("ssh://"))
-        ways = []
-        for target in dict.fromkeys(targets):
-            try:
-                ways.append(ssh_way(target))
-            except ValueError:
-                continue
-        return ways
 
     # --- beginning
 

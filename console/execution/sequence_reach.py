@@ -6,17 +6,21 @@ import asyncio
 import secrets
 import shlex
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from console.execution import detached
 from console.execution.detached import Phase
+from console.execution.sequence import ssh_way
+from console.fleet.inventory import Host, Lane
 from console.reach.link import Link
 from console.sanitize import line
 
 UNIT = "reach"
 EACH = 12
 """Seconds for one try; ssh gives up by itself after five without an answer."""
+_QUIET = ("-o", "UpdateHostKeys=no", "-o", "ControlPath=none")
+"""ssh writes nothing: no keys that it learns, no socket of a shared connection."""
 _TRY = """
 limit=
 ! command -v timeout >/dev/null 2>&1 || limit="timeout $1"
@@ -44,6 +48,31 @@ class Reach:
     """`OPERATION/STEP` whose log keeps the answers on the head; '' if nothing was tried."""
 
 
+def ways_to_try(lane: Lane, hosts: Mapping[str, Host], site: Mapping[str, Sequence[str]]) -> dict[str, list[list[str]]]:
+    """What may stand before a command for each other host of a lane, the site file's own address first. `site`: its
+    values under laneswap's names."""
+    addresses, users = site.get("hosts", ()), site.get("users", ())
+    found: dict[str, list[list[str]]] = {}
+    for rank, host in enumerate(lane.rank_hosts):
+        if host == lane.head or host in found:
+            continue
+        targets: list[str] = []
+        if rank < len(addresses):
+            targets += [f"{users[rank]}@{addresses[rank]}"] if rank < len(users) else []
+            targets.append(addresses[rank])
+        targets.append(hosts[host].ssh.removeprefix("ssh://"))
+        found[host] = list(_ways(dict.fromkeys(targets)))
+    return found
+
+
+def _ways(targets: Iterable[str]) -> Iterator[list[str]]:
+    for target in targets:
+        try:
+            yield ssh_way(target)
+        except ValueError:
+            continue
+
+
 async def reach_from_head(
     link: Link,
     folder: str,
@@ -65,6 +94,20 @@ async def reach_from_head(
         return Reach({}, tuple(f"{host}: {found.problem}" for host in candidates), f"{op}/{unit}")
     text = await _log(link, folder, op, unit, limit)
     return _read(text, candidates, f"{op}/{unit}")
+
+
+async def reach_by_login(link: Link, candidates: Mapping[str, Sequence[Sequence[str]]]) -> Reach:
+    """The same from a login on the head instead of a unit: nothing is made or written there, known_hosts neither."""
+    if not candidates:
+        return Reach({}, ())
+    quiet = {host: [[way[0], *_QUIET, *way[1:]] for way in ways] for host, ways in candidates.items()}
+    script = "".join(["unset SSH_AUTH_SOCK\n", _TRY, *_calls(quiet), "wait\n"])
+    limit = EACH * max(len(ways) for ways in candidates.values()) + 15.0
+    output = await link.run(["sh", "-s", "--", str(EACH)], stdin=script, limit=limit)
+    if not output.ok and not output.stdout:
+        why = output.hint or line(output.stderr, 200) or output.outcome.value
+        return Reach({}, tuple(f"{host}: {why}" for host in candidates))
+    return _read(output.stdout, candidates, "")
 
 
 def _calls(candidates: Mapping[str, Sequence[Sequence[str]]]) -> Iterator[str]:

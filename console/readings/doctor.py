@@ -16,8 +16,7 @@ from console.sanitize import line, lines, word
 MOST_ROWS, MOST_CHARACTERS = 60, 300
 """Kept of one section, and of one of its rows."""
 
-SCRIPT = r"""
-d() {
+SECTIONS = r"""
 LC_ALL=C; export LC_ALL
 PATH=$PATH:/usr/local/bin:/usr/sbin:/sbin; export PATH
 t=; command -v timeout >/dev/null 2>&1 && t='timeout 8'
@@ -29,7 +28,14 @@ o=$("$@" 2>&1 </dev/null); r=$?
 printf '@%s %s\n' "$n" "$r"
 printf '%s\n' "$o" | head -c 8000 | sed 's/^/| /'
 }
-s id id
+"""
+"""Makes `s NAME COMMAND...`, which runs a command and prints its section; `t` before one ends it after 8 s."""
+
+SCRIPT = (
+    r"""
+d() {"""
+    + SECTIONS
+    + r"""s id id
 s shell sh -c 'getent passwd "$1" | cut -d: -f7' sh "$me"
 s python $t python3 -ISBc 'import IMPORTS; print("%d.%d.%d" % sys.version_info[:3])'
 s linger $t loginctl show-user "$me" -p Linger
@@ -57,6 +63,7 @@ printf '@end 0\n'
 }
 d
 """
+)
 """Run as `sh -s`, with `script()` on stdin. What may hang on a starved host comes last."""
 
 

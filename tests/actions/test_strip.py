@@ -14,9 +14,11 @@ from console.actions.plan import Plan, Verb
 from console.actions.strip import (
     CREDIT_S,
     GAP_S,
+    HUSH_S,
     LETTERS,
     LONGEST,
     By,
+    Hush,
     Kind,
     Phase,
     Question,
@@ -294,6 +296,56 @@ def test_an_answer_is_bounded() -> None:
 )  # fmt: skip
 def test_deadlines(text: str, seconds: float | None) -> None:
     assert seconds_of(text) == seconds
+
+
+def test_enter_alone_takes_what_the_field_shows() -> None:
+    deadline = Question("deadline", Kind.MINUTES, least=5, default="25m")
+    strip, now = armed(By.TYPED, NAME, deadline)
+    for name in (*"dsv41", "enter", "enter"):
+        strip.key(name, now)
+    assert strip.phase is Phase.GO and strip.answers == ("dsv41", "25m")
+    strip, now = armed(By.TYPED, NAME, deadline)
+    strip.key("enter", now)
+    assert strip.phase is Phase.TYPING, "a question without a default has to be answered"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("4", "at least 5 minutes are needed"), ("5", ""), ("1h30m", ""), ("soon", "minutes, such as 25 or 1h30m")],
+)
+def test_a_deadline_that_would_be_refused_is_not_taken(text: str, words: str) -> None:
+    assert Question("deadline", Kind.MINUTES, least=5).problem(text) == words
+
+
+def test_after_a_strip_keys_are_dropped_until_none_came_for_a_second() -> None:
+    hush = Hush()
+    assert not hush.takes(99.0) and not hush.holds(99.0)
+    hush.begin(100.0, "CANCELLED by j. Nothing was sent.")
+    # Made before it ended, and read late: typed for the strip.
+    assert hush.takes(97.0) and hush.holds(100.9)
+    assert all(hush.takes(100.0 + 0.9 * n) for n in range(20)), "they count by when they were made"
+    last = 100.0 + 0.9 * 19
+    assert not hush.takes(last + HUSH_S) and not hush.takes(last + HUSH_S + 0.01)
+
+
+def test_what_became_of_the_strip_is_said_while_keys_are_dropped() -> None:
+    hush = Hush()
+    hush.begin(100.0, "CANCELLED by j. Nothing was sent.")
+    assert hush.says(100.1) == "CANCELLED by j. Nothing was sent. Keys are dropped until none came for 1 s."
+    assert hush.says(100.5) == "" and hush.says(101.2) != ""
+    hush.begin(200.0, "")
+    assert hush.takes(200.2) and hush.says(200.2) == "", "once it went others say what became of it"
+
+
+@given(st.lists(st.floats(0.0, 3.0), max_size=40))
+def test_no_key_within_a_second_of_the_one_before_ever_acts(gaps: list[float]) -> None:
+    hush, made = Hush(), 100.0
+    hush.begin(made, "")
+    over = False
+    for gap in gaps:
+        before, made = made, made + gap
+        over = over or made - before >= HUSH_S
+        assert hush.takes(made) is not over
 
 
 def test_letters_are_none_of_the_guarded_keys() -> None:

@@ -166,9 +166,11 @@ class Head:
         lines = [one for one in self.journal() if one["kind"] == "step" and one["state"] == state]
         return any(str(one["id"]).startswith(step) for one in lines)
 
-    def until_step(self, step: str, state: str, limit: float = LIMIT) -> None:
-        """Wait for such a line."""
-        wait_for(lambda: self.told(step, state), f"{step} {state}", limit=limit, pause=LOOK_S)
+    def until_step(self, step: str, state: str, child: subprocess.Popen[str]) -> None:
+        """Wait for such a line while a command runs, which must not have ended before."""
+        over = lambda: child.poll() is not None  # noqa: E731
+        wait_for(lambda: self.told(step, state) or over(), f"{step} {state}", limit=LIMIT, pause=LOOK_S)
+        assert self.told(step, state), (self.journal(), *child.communicate(timeout=LIMIT))
 
     def begun_twice(self) -> list[str]:
         """`OPERATION STEP` of steps that were begun more than once, by the journals."""

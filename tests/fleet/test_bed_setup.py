@@ -23,6 +23,7 @@ LIMIT = 150.0
 """Seconds after which a command has failed."""
 FLEET = """
 name = "bed"
+state = "/var/tmp/doctor"
 [hosts]
 well = {{ ssh = "{hosts[0].name}", config = "{hosts[0].ssh_config}" }}
 poor = {{ ssh = "{hosts[1].stranger}@{hosts[1].name}", config = "{hosts[1].ssh_config}" }}
@@ -103,6 +104,26 @@ def test_doctor_says_what_is_missing_on_each_host(bed: Bed, three: tuple[BedHost
     assert ("host gone", "docker") not in told, "of a host that is away nothing else is said"
     assert verdicts["lane dsv41", "endpoint"] == "LOOK", "nothing serves there now"
     assert verdicts["lane dsv41", "site file"] != "OK", "there is none"
+    see_what_acting_needs(told, three)
+    for host in three:
+        assert host.run("test ! -e /var/tmp/doctor && echo no").stdout.strip() == "no", "doctor made the state folder"
+
+
+def see_what_acting_needs(told: dict[tuple[str, str], dict[str, Any]], three: tuple[BedHost, ...]) -> None:
+    """Of an account in group docker that lingers, and of one that is in neither."""
+    for name in ("acting tools", "state folder", "state disk", "clearing by age", "detached steps", "docker command"):
+        assert told["host well", name]["verdict"] == "OK", told["host well", name]
+    assert "for group docker" in told["host well", "state folder"]["found"]
+    assert told["host poor", "acting tools"]["verdict"] == "OK"
+    assert told["host poor", "state folder"]["verdict"] == "LOOK"
+    assert f"for {three[1].stranger} alone" in told["host poor", "state folder"]["found"]
+    assert f"enable-linger {three[1].stranger}" in told["host poor", "detached steps"]["advice"]
+    assert told["host poor", "docker command"]["verdict"] == "FAIL"
+    assert ("host gone", "acting tools") not in told
+    assert told["lane dsv41", "acts"]["verdict"] == "OK"
+    assert told["lane dsv41", "head's python3"]["verdict"] == "OK"
+    assert told["lane dsv41", "head's ssh"]["verdict"] == "LOOK", "one of the ranks is away"
+    assert "gone: " in told["lane dsv41", "head's ssh"]["found"]
 
 
 def other_key(bed: Bed, folder: Path) -> Path:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from console.actions.plan import Plan, Verb
-from console.execution.hands import Begun, Hands, Wish
+from console.execution.hands import NO_WISH, Begun, Hands, Wish
 from console.execution.ledger import Verified
 from console.execution.policy import Confirmation, Decision, How, clock
 from console.headless import lane_settled
@@ -56,7 +56,7 @@ class Drill:
         """Until it is so. Fails after LIMIT with the lane as it is then."""
         try:
             async with asyncio.timeout(LIMIT):
-                while not shows():
+                while not shows():  # noqa: ASYNC110 - what is waited for is a picture
                     await asyncio.sleep(0.1)
         except TimeoutError:
             raise AssertionError(
@@ -67,12 +67,12 @@ class Drill:
         """Until all that an action rests on was read."""
         await self.until(lambda: lane_settled(self.snapshot(), self.view()), f"{self.lane} was read")
 
-    async def asked(self, verb: Verb, wish: Wish = Wish()) -> tuple[Plan, Decision]:
+    async def asked(self, verb: Verb, wish: Wish = NO_WISH) -> tuple[Plan, Decision]:
         """What it takes now."""
         await self.settled()
         return await self.hands.plan(self.lane, verb, wish)
 
-    async def begin(self, verb: Verb, wish: Wish = Wish()) -> Begun:
+    async def begin(self, verb: Verb, wish: Wish = NO_WISH) -> Begun:
         """The lane's name typed. Raises Refused."""
         plan, decision = await self.asked(verb, wish)
         typed = Confirmation(How.NAME, plan.id, clock(), name=self.lane, reason="a drill")
@@ -90,7 +90,7 @@ class Drill:
         assert found is not None
         return found
 
-    async def do(self, verb: Verb, wish: Wish = Wish()) -> Operation:
+    async def do(self, verb: Verb, wish: Wish = NO_WISH) -> Operation:
         """The whole action."""
         return await self.ended(await self.begin(verb, wish))
 

@@ -1,14 +1,13 @@
-"""Every drill: what an operator's action comes to when something goes wrong in the middle of it, and what is left then."""
+"""Every drill: what an operator's action comes to when something goes wrong in the middle, and what is left then."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
 import pytest
 import told
-from drills import BACK, LIMIT, Drill, drill
+from drills import BACK, Drill, drill
 
 from console.actions.plan import Verb
 from console.execution.hands import Wish
@@ -139,7 +138,6 @@ async def test_a_relaunch_by_the_watchdog_in_the_middle_is_waited_for_and_the_wa
         played = [fault.kind for fault in made.source.rehearsal.played]
         assert played == ["launch"]
         await made.until(lambda: made.revisions() == {BACK}, "every rank is on the old revision")
-        await made.until(lambda: any(event.foreign for event in made.snapshot().events), "a foreign hand is told")
         await made.recorded(operation)
 
 
@@ -148,8 +146,11 @@ async def test_while_somebody_else_relaunches_the_lane_no_watchdog_is_ended_and_
         await made.until(lambda: made.source.rehearsal.played, "somebody launches")
         begun = await made.begin(Verb.RELAUNCH)
         operation = await made.ended(begun)
-        assert operation.state is OperationState.FAILED, operation
-        assert "a launch is under way" in operation.words or "changed" in operation.words, operation.words
+        assert operation.state in (OperationState.FAILED, OperationState.HALF_DONE), operation
+        assert "a launch is under way" in operation.words, operation.words
+        states = {step.id: step.state for step in operation.steps}
+        assert states["disarm"] in (StepState.SATISFIED, StepState.FAILED)  # the other launcher has ended it
+        assert states["launch"] in (StepState.FAILED, StepState.SKIPPED)
 
 
 async def test_another_operators_lane_is_denied_and_taken_over_by_the_way_back_or_on_demand() -> None:
@@ -219,6 +220,10 @@ async def test_a_disk_that_fills_in_the_middle_ends_the_sequence_and_leaves_no_h
         lines = (folder / "journal.jsonl").read_text()
         assert lines.endswith("\n") and all(json.loads(line)["seq"] for line in lines.splitlines())
         await made.source.rehearsal.inject("disk", host="spark-0")
+        await made.until(
+            lambda: (found := made.operation()) and found.state in (OperationState.LOST, OperationState.HALF_DONE),
+            "nobody carries it on",
+        )
         assert (await made.do(Verb.STOP)).state is OperationState.DONE
 
 
@@ -228,12 +233,7 @@ async def test_a_cut_between_console_and_head_does_not_touch_the_sequence() -> N
         await made.source.rehearsal.inject("host", host="spark-0", mode="refused")
         folder = made.root / f"spark-0/var/tmp/laneswap/spark4.dsv41/ops/{begun.operation}"
 
-        def ended() -> bool:
-            return '"kind": "end"' in (folder / "journal.jsonl").read_text()
-
-        async with asyncio.timeout(LIMIT):
-            while not ended():
-                await asyncio.sleep(0.1)
+        await made.until(lambda: '"kind": "end"' in (folder / "journal.jsonl").read_text(), "the sequence has ended")
         await made.source.rehearsal.inject("host", host="spark-0", mode="open")
         operation = await made.ended(begun)
         assert operation.state is OperationState.DONE

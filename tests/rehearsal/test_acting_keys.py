@@ -56,22 +56,30 @@ async def until(app: LaneswapApp, pilot: Pilot[None], shows: Callable[[], object
         await pilot.pause(0.05)
 
 
+def serving(app: LaneswapApp) -> bool:
+    """By the picture that the strip goes by: one whose state flips is cancelled."""
+    newest = app.timeline.newest
+    return newest is not None and newest.lane(LANE).verdict.state is LaneState.SERVING
+
+
+def in_a_window(app: LaneswapApp) -> bool:
+    newest = app.timeline.newest
+    acting = newest.lane(LANE).acting if newest is not None else None
+    return acting is not None and acting.value is not None and acting.value.window is not None
+
+
 async def test_a_window_then_b_and_its_letter_lead_back_until_the_old_revision_serves(tmp_path: Path) -> None:
     async with console(tmp_path, 60.0) as (app, pilot, source):
 
         def lane() -> LaneView:
             return source.snapshot().lane(LANE)
 
-        def acting(what: str) -> object:
-            found = lane().acting
-            return None if found is None or found.value is None else getattr(found.value, what)
-
         async def typing() -> None:
             await until(app, pilot, lambda: (found := app.desk.glance()) and found.phase is Phase.TYPING, "it asks")
 
         await until(app, pilot, lambda: app.hands is not None, "there are hands")
         await until(app, pilot, lambda: lane_settled(source.snapshot(), lane()), "the lane was read")
-        await until(app, pilot, lambda: "SERVING" in text_of(app) and "BACK" in text_of(app), "the screen knows it")
+        await until(app, pilot, lambda: serving(app) and "● BACK" in text_of(app), "the screen knows it")
         assert "REHEARSAL" in text_of(app)
         await pilot.press("w")
         await typing()
@@ -79,11 +87,13 @@ async def test_a_window_then_b_and_its_letter_lead_back_until_the_old_revision_s
         for answer in (LANE, "drill", "30"):
             await typing()
             await pilot.press(*answer, "enter")
-        await until(app, pilot, lambda: acting("window"), "the window is open")
+        await until(app, pilot, lambda: in_a_window(app), "the window is open")
         await until(app, pilot, lambda: not app.desk.hushed, "keys count again")
 
         await pilot.press("B")
-        await until(app, pilot, lambda: (found := app.desk.glance()) and found.phase is Phase.ARMED, "the strip is live")
+        await until(
+            app, pilot, lambda: (found := app.desk.glance()) and found.phase is Phase.ARMED, "the strip is live"
+        )
         strip = app.desk.glance()
         assert strip is not None and "ROLL BACK" in text_of(app) and "REHEARSAL" in text_of(app)
         await pilot.press(strip.letter)

@@ -179,6 +179,15 @@ SWITCH = Operation(
 )  # fmt: skip
 
 
+BROKEN = tuple(
+    replace(step, state=StepState.FAILED, words="exited 1")
+    if step.stage == "boot"
+    else replace(step, state=D if step.stage != "arm" else StepState.SKIPPED)
+    for step in SWITCH.steps
+)
+"""The steps of one whose boot failed."""
+
+
 def acting(**extra: Any) -> Acting:
     """A window in its seventh minute, a way back under way."""
     values: dict[str, Any] = {"lease": LEASE, "window": WINDOW, "debts": (DEBT,), "operation": SWITCH}

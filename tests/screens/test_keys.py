@@ -80,7 +80,7 @@ EFFECTS: dict[str, Effect] = {
     "zoom": lambda app: app.view.zoomed,
     "ledger": lambda app: isinstance(front(app), LedgerScreen) and "record 299" in text_of(app),
     "dry-run": lambda app: isinstance(front(app), DryRunScreen) and "goes by" in text_of(app),
-    "window": lambda app: app.desk.open and "OPEN A WINDOW ON" in text_of(app),
+    "window": lambda app: app.desk.open and "OPEN A WINDOW FOR" in text_of(app),
     "more-panes": lambda app: app.view.focus == 10 and "containers" in text_of(app),
     "next-pane": lambda app: app.view.focus == 2,
     "previous-pane": lambda app: app.view.focus == 7,
@@ -127,6 +127,7 @@ def test_every_action_has_a_test() -> None:
 async def begin_again(app: Console, pilot: Pilot[None]) -> None:
     """As after the start: the dashboard alone, nothing set, nothing typed, nothing said."""
     app.desk.cancel("the test begins again")
+    await until(pilot, lambda: not app.desk.hushed, 300)
     screen = front(app)
     if isinstance(screen, FramedScreen):
         screen.prompt.close(kept=False)

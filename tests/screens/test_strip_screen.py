@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -51,6 +53,11 @@ async def live(app: LaneswapApp, pilot: Pilot[None]) -> StripGlance:
     """The strip after its dead time."""
     await until(pilot, lambda: app.desk.glance() is None or strip_of(app).phase in (Phase.ARMED, Phase.TYPING), 500)
     return strip_of(app)
+
+
+async def rested(app: LaneswapApp, pilot: Pilot[None]) -> None:
+    """Press nothing until keys count again after a strip."""
+    await until(pilot, lambda: not app.desk.hushed, 300)
 
 
 async def said(app: LaneswapApp, pilot: Pilot[None], words: str) -> None:
@@ -190,6 +197,7 @@ async def test_a_paste_a_click_and_a_resize_cancel() -> None:
                 await resize(app, pilot, (110, 38))
             await said(app, pilot, words)
             assert not app.desk.open, what
+            await rested(app, pilot)
         assert hands.calls == [] and app.view.focus == 1, "the click focused nothing either"
 
 
@@ -359,6 +367,50 @@ async def test_a_terminal_or_machine_that_was_away_cancels(what: str, monkeypatc
         assert hands.calls == []
 
 
+# --- what was typed for it and comes late -----------------------------------------------------------------------------
+
+
+async def test_what_is_still_typed_when_a_strip_cancels_by_itself_acts_on_nothing() -> None:
+    changed = under_way()
+    lane = replace(changed.lanes[0], verdict=LaneVerdict(LaneState.SERVING, "it serves"))
+    taken, state = flips(0, replace(changed, lanes=(lane,)))
+    async with acts(FakeHands(strips.NO_WINDOW), taken) as (app, pilot, hands):
+        await pilot.press("B")
+        await live(app, pilot)
+        await pilot.press(*"ds")
+        state["flip"] = True
+        await said(app, pilot, "CANCELLED: dsv41 was down and is serving")
+        for key in (*"v41", "enter", "q", "d", "S", "w", "ctrl+p", "z"):
+            await pilot.press(key)
+            assert app.is_running and not app.desk.open and front_is_dashboard(app), key
+        await said(app, pilot, "CANCELLED: dsv41 was down and is serving. Nothing was sent. Keys are dropped")
+        assert hands.calls == [] and not app.view.zoomed
+        await rested(app, pilot)
+        await pilot.press("z")
+        assert app.view.zoomed, "after a second without a key they count again"
+
+
+async def test_what_is_still_typed_when_it_is_denied_acts_on_nothing() -> None:
+    async with acts(FakeHands(replace(strips.NO_WINDOW, holder=Holder.OTHER, holder_name="ben"))) as (app, pilot, _):
+        await pilot.press("S")
+        await said(app, pilot, "DENIED: dsv41 is held by ben")
+        await pilot.press(*"d", "q", "B")
+        assert app.is_running and not app.desk.open and front_is_dashboard(app)
+
+
+async def test_what_follows_the_name_and_enter_acts_on_nothing() -> None:
+    async with acts(FakeHands(strips.NO_WINDOW)) as (app, pilot, hands):
+        await pilot.press("S")
+        await live(app, pilot)
+        await pilot.press(*"dsv41", "enter", "enter", "q", "d")
+        await said(app, pilot, "done: act")
+        assert app.is_running and front_is_dashboard(app) and len(hands.calls) == 1
+
+
+def front_is_dashboard(app: LaneswapApp) -> bool:
+    return len(app.screen_stack) == 1
+
+
 # --- what it is part of -----------------------------------------------------------------------------------------------
 
 
@@ -370,6 +422,7 @@ async def test_while_it_is_open_no_other_key_does_anything() -> None:
             await pilot.press(key)
             await said(app, pilot, "CANCELLED by")
             assert app.is_running and not app.desk.open
+            await rested(app, pilot)
             app._notice_until = 0.0
             app.redraw()
             await pilot.pause()
@@ -385,6 +438,7 @@ async def test_it_opens_from_every_screen_and_by_its_command() -> None:
             assert strip.heading == "ROLL BACK" and "ROLL BACK" in text_of(app)
             await pilot.press("escape")
             await until(pilot, lambda: not app.desk.open)
+            await rested(app, pilot)
             await pilot.press("escape")
             await pilot.pause()
         assert hands.calls == []
@@ -441,46 +495,94 @@ async def test_a_window_is_opened_by_name_reason_and_deadline() -> None:
     async with acts(FakeHands(strips.NO_WINDOW), pictures.spark4()) as (app, pilot, hands):
         await pilot.press("w")
         await live(app, pilot)
-        for words in ("OPEN A WINDOW ON", "9f2c1a7", "B has this way back, frozen", strips.way_back().id):
+        for words in ("OPEN A WINDOW FOR", "9f2c1a7", "B has this way back, frozen", strips.way_back().id):
             assert words in text_of(app), words
         await typed(pilot, "dsv41", "switch to 1bae0e1")
         await said(app, pilot, "type the deadline")
         await typed(pilot, "soon")
         await said(app, pilot, "minutes, such as 25 or 1h30m")
         await pilot.press(*["backspace"] * 4)
-        await typed(pilot, "25")
+        await typed(pilot, "3")
+        await said(app, pilot, "at least 5 minutes are needed")
+        await pilot.press("backspace")
+        await typed(pilot, "45")
         await said(app, pilot, "done: open")
-        assert hands.calls == [("open", "dsv41", "switch to 1bae0e1", 1500.0, "dsv41")]
+        assert hands.calls == [("open", "dsv41", "switch to 1bae0e1", 2700.0, "dsv41")]
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_enter_alone_takes_the_deadline_that_the_field_shows(size: tuple[int, int]) -> None:
+    async with acts(FakeHands(strips.NO_WINDOW), pictures.spark4(), size=size) as (app, pilot, hands):
+        await pilot.press("w")
+        await live(app, pilot)
+        await typed(pilot, "dsv41", "switch")
+        await said(app, pilot, "type the deadline (3 of 3)  25m")
+        assert "Enter alone takes 25m" in text_of(app)
+        await typed(pilot, "")
+        await said(app, pilot, "done: open")
+        assert hands.calls == [("open", "dsv41", "switch", 1500.0, "dsv41")]
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_window_without_a_way_back_says_so_and_is_asked_for_as_such(size: tuple[int, int]) -> None:
+    hands = FakeHands(strips.NO_WINDOW)
+    hands.plans[Verb.ROLLBACK] = lambda: replace(strips.way_back(), steps=(), refused="the container was removed")
+    async with acts(hands, pictures.spark4(), size=size) as (app, pilot, _):
+        await pilot.press("w")
+        await live(app, pilot)
+        shown = " ".join(re.sub(r"\s+", " ", text_of(app)).split())
+        for words in ("OPEN A WINDOW FOR", "no way back: the container was removed;", "it opens without a way back"):
+            assert words in shown, words
+        await typed(pilot, "dsv41", "switch", "")
+        await said(app, pilot, "done: open")
+        assert hands.calls == [("open", "dsv41", "switch", 1500.0, "dsv41", "no way back")]
+
+
+async def test_a_way_back_that_comes_up_while_a_window_without_one_is_asked_for_cancels() -> None:
+    hands = FakeHands(strips.NO_WINDOW)
+    hands.plans[Verb.ROLLBACK] = lambda: replace(strips.way_back(), steps=(), refused="the container was removed")
+    async with acts(hands, pictures.spark4()) as (app, pilot, _):
+        await pilot.press("w")
+        await live(app, pilot)
+        hands.plans[Verb.ROLLBACK] = strips.way_back
+        await said(app, pilot, "CANCELLED: the plan was")
+        assert hands.calls == []
 
 
 async def test_an_open_window_is_closed_by_name_and_says_what_is_owed() -> None:
     async with acts() as (app, pilot, hands):
         await pilot.press("w")
         await live(app, pilot)
-        for words in ("CLOSE THE WINDOW ON", "switch to 1bae0e1", "watchdog is still off, for 1m"):
+        for words in ("CLOSE THE WINDOW OF", "switch to 1bae0e1", "watchdog is still off, for 1m"):
             assert words in text_of(app), words
         await typed(pilot, "dsv41")
         await said(app, pilot, "done: close")
         assert hands.calls == [("close", "dsv41", "dsv41")]
 
 
+TAKEN = ("take over", "dsv41", "dsv41")
+
+
 @pytest.mark.parametrize(
-    ("lease", "heading", "answer", "call"),
+    ("holder", "extra", "heading", "words", "answer", "call"),
     [
-        (strips.LEASE, "HAND OVER", "ben", ("offer", "dsv41", "ben")),
-        (replace(strips.LEASE, operator="ben", offered_to="ana"), "TAKE OVER, AS OFFERED,", "dsv41",
-         ("accept", "dsv41")),
-        (replace(strips.LEASE, operator="ben"), "TAKE OVER", "dsv41", ("take over", "dsv41", "dsv41")),
-        (replace(strips.LEASE, operator="ben", renewed=CLOCK - 900), "TAKE OVER", "dsv41",
-         ("take over", "dsv41", "dsv41")),
+        (Holder.ME, {}, "HAND OVER", "it stays yours until they accept", "ben", ("offer", "dsv41", "ben")),
+        (Holder.OTHER, {"operator": "ben", "offered_to": "ana"}, "TAKE OVER, AS OFFERED,", "ben on ana@desk 4711",
+         "dsv41", ("accept", "dsv41")),
+        (Holder.OTHER, {"operator": "ben"}, "TAKE OVER", "ben still works on it: ask first", "dsv41", TAKEN),
+        (Holder.OTHER, {"console": "ana@lap 2"}, "TAKE OVER", "that console of yours may still act", "dsv41", TAKEN),
+        (Holder.EXPIRED, {"operator": "ben", "renewed": CLOCK - 900}, "TAKE OVER", "ran out", "dsv41", TAKEN),
+        (Holder.ME, {"renewed": CLOCK - 900}, "TAKE OVER", "ran out", "dsv41", TAKEN),
     ],
 )  # fmt: skip
-async def test_handing_over(lease: Any, heading: str, answer: str, call: tuple[str, ...]) -> None:
-    async with acts(picture=under_way(lease=lease)) as (app, pilot, hands):
+async def test_handing_over(
+    holder: Holder, extra: dict[str, Any], heading: str, words: str, answer: str, call: tuple[str, ...]
+) -> None:
+    hands = FakeHands(replace(strips.IN_WINDOW, holder=holder))
+    async with acts(hands, under_way(lease=replace(strips.LEASE, **extra))) as (app, pilot, _):
         await pilot.press("H")
         assert (await live(app, pilot)).heading == heading
-        if lease.operator == "ben" and not lease.offered_to:
-            assert ("ran out" if lease.renewed < CLOCK - 60 else "ben still works on it") in text_of(app)
+        assert words in text_of(app)
         await typed(pilot, answer)
         await said(app, pilot, f"done: {call[0]}")
         assert hands.calls == [call]
@@ -527,6 +629,39 @@ async def test_a_reading_console_has_no_strip() -> None:
             await said(app, pilot, "this console is read-only. Nothing was sent.")
             assert not app.desk.open
         assert hands.calls == [] and hands.planned == 0
+
+
+async def test_q_that_would_cut_what_runs_in_this_console_wants_a_second_q() -> None:
+    hands = FakeHands()
+    hands.carried = ("dsv41",)
+    async with acts(hands) as (app, pilot, _):
+        await pilot.press("q")
+        await said(app, pilot, "q again cuts dsv41 after the step under way (HALF DONE): this console carries it out")
+        assert app._exit is False
+        app._leave_until = time.monotonic() - 0.1
+        await pilot.press("q")
+        await pilot.pause()
+        assert app._exit is False, "a second one that comes late is a first one"
+        await pilot.press("q")
+        await until(pilot, lambda: app._exit is True)
+
+
+async def test_q_leaves_at_once_where_the_head_carries_it_out() -> None:
+    async with acts() as (app, pilot, _):
+        await pilot.press("q")
+        await until(pilot, lambda: app._exit is True)
+
+
+async def test_what_began_makes_room_for_the_forecast_as_soon_as_it_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with acts() as (app, pilot, _):
+        app.say("rollback began: operation x", begun="dsv41")
+        await said(app, pilot, "rollback began: operation x")
+        app._said_at = time.monotonic() - 2.1
+        await said(app, pilot, "if you do nothing: stop done 21:55:21")
+        app.say("stop began: operation y", begun="other")
+        app._said_at = time.monotonic() - 2.1
+        await pilot.pause(0.6)
+        assert "stop began: operation y" in text_of(app), "not seen yet: the notice is all there is"
 
 
 def test_acting_of_a_test_is_what_the_pictures_say() -> None:

@@ -20,6 +20,7 @@ import strips
 
 from console.actions.catalog import Place
 from console.actions.plan import Plan, Stage, Verb
+from console.actions.prices import Price, asks
 from console.actions.strip import By, Phase
 from console.execution.policy import Situation, decide
 from console.lamps import lamps
@@ -75,9 +76,20 @@ SHOWN: dict[str, StripGlance] = {
     "rollback in its dead time": opened(strips.way_back(), phase=Phase.DEAD_TIME, left=3.0),
     "stop leaves a host out": opened(LEFT_OUT),
     "name typed": opened(strips.way_back(), strips.NO_WINDOW, note="that is not dsv41"),
-    "break-glass": opened(strips.way_back(), strips.GLASS, last="next"),
+    "break-glass": opened(strips.way_back(), strips.GLASS, count=2),
     "times not known": opened(NO_TIMES),
     "being planned": StripGlance("ROLL BACK", "dsv41", Phase.PLANNING),
+    "window": opened(strips.way_back(ends=()), strips.NO_WINDOW, heading="OPEN A WINDOW FOR", decision=None,
+        told=(("window", "the lane is yours; B has this way back, frozen"),), asked="deadline", typed="",
+        hint="from now; Enter alone takes 25m", default="25m", number=3, count=3),
+    "window without a way back": StripGlance(
+        "OPEN A WINDOW FOR", "dsv41", Phase.TYPING, told=(("window", "it opens without a way back"),),
+        asked="lane name", typed="", count=3, warnings=("no way back: container removed; the window opens without one",),
+    ),
+    "stop says who uses it": opened(strips.stopping(
+        cuts="2 running requests; used by Milo custom[dsv41], Alyx custom[alyx-local], Echo on Forge", owes="watchdog",
+        notes=("station: restart policy unless-stopped of dsv41-vllm-1017-v21cfg-BOUND-REF is set aside, "
+               "its next start by laneswap sets it again",)), strips.NO_WINDOW),
     "hand over": StripGlance(
         "HAND OVER", "dsv41", Phase.TYPING, told=(("from", "you (ana)"), ("then", "it stays yours until they accept")),
         asked="name of the operator who takes it", typed="ben", warnings=("watchdog is still off, for 1m10s: D first",),
@@ -92,7 +104,8 @@ def glance_of(
     snapshot = snapshot or strips.under_way()
     keys = hints(Place.DASHBOARD, COSTS if acts else None)
     made = pictures.glance(snapshot, columns, SIZES.get(columns, (0, 24))[1], ascii=plain, no_colour=plain, keys=keys)
-    return replace(made, strip=shown, acts=acts, lamps=lamps(snapshot, snapshot.lanes[0]))
+    said = asks(snapshot, snapshot.lanes[0], mine=True) if acts else ""
+    return replace(made, strip=shown, acts=acts, lamps=lamps(snapshot, snapshot.lanes[0]), asks=said)
 
 
 def drawn(columns: int, shown: StripGlance, *, plain: bool) -> tuple[Row, ...]:
@@ -112,6 +125,15 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "half done": {
         "operation": replace(
             strips.SWITCH, state=OperationState.HALF_DONE, words="HALF DONE after stop-n4, next: rebuild rows on n3"
+        )
+    },
+    "half done, long names": {
+        "operation": replace(
+            strips.SWITCH,
+            state=OperationState.HALF_DONE,
+            steps=strips.BROKEN,
+            words="HALF DONE after stop dsv41-vllm-1017-v21cfg-BOUND-REF, next: start "
+            "dsv41-vllm-v21-fused-split-RETIRED-REF and wait until it serves on n1 (failed): exited 1",
         )
     },
     "lost": {"operation": replace(strips.SWITCH, state=OperationState.LOST, words="its runner is gone, no result")},
@@ -294,8 +316,76 @@ def test_keys_carry_their_price_and_are_dim_under_a_strip() -> None:
     under = bars.key_rows(glance_of(120, SHOWN["rollback counts down"]), 120)
     assert {span.ink.fg for line in under for span in line if span.text.strip()} == {"dim"}
     assert "every key but k cancels" in text_of(under[1])
-    outside = glance_of(120, None, pictures.spark4())
+    outside = glance_of(120, None, strips.under_way(pictures.spark4(), lease=None, window=None, operation=None))
     assert "no window: the lane's name is typed" in text_of(bars.key_rows(outside, 120)[1])
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_key_that_does_not_go_is_no_chip_and_no_way_back_is_red(columns: int) -> None:
+    glance = glance_of(columns, None)
+    gone = {**COSTS, "disarm": Price("no watchdog", "no watchdog", goes=False),
+            "rollback": Price("NO WAY BACK", "NO WAY BACK", goes=False, grave=True)}  # fmt: skip
+    row = bars.key_rows(replace(glance, keys=hints(Place.DASHBOARD, gone)), columns)[1]
+    assert pictures.ink_at(row, "D").fg == pictures.ink_at(row, "no watchdog").fg == "dim"
+    assert pictures.ink_at(row, "NO WAY BACK").fg == "act" and not pictures.ink_at(row, "NO WAY BACK").bold
+    assert pictures.ink_at(row, "B").fg == "dim" and pictures.ink_at(row, " S ") == CHIP_KEY
+
+
+def test_how_to_cancel_goes_before_rehearsal_while_a_strip_is_open() -> None:
+    snapshot = replace(strips.under_way(), rehearsal=True)
+    shown = text_of(bars.key_rows(glance_of(80, SHOWN["name typed"], snapshot), 80)[1])
+    assert "Esc cancels" in shown and "REHEARSAL" not in shown
+    assert "REHEARSAL" in text_of(strip.rows(glance_of(80, SHOWN["name typed"], snapshot), 80, 15)[0])
+
+
+@pytest.mark.parametrize("columns", SIZES)
+def test_the_rail_says_rehearsal_whole_or_not_at_all(columns: int) -> None:
+    row = text_of(bars.rail(glance_of(columns, None, replace(strips.under_way(), rehearsal=True)), columns))
+    assert "…" not in row and ("REHEARSAL" in row or columns < 200)
+
+
+def test_what_comes_after_it_serves_again_is_not_said_before() -> None:
+    steps = tuple(replace(step, usual=60.0) if step.stage == "arm" else step for step in strips.SWITCH.steps)
+    glance = glance_of(200, None, strips.under_way(operation=replace(strips.SWITCH, steps=steps)))
+    text = text_of(bars.next_line(glance, 200))
+    assert "boot › serving ≈22:12:56" in text and "arm" not in text
+
+
+def test_half_done_says_the_keys_that_lead_out_with_their_times() -> None:
+    glance = glance_of(80, None, strips.under_way(**OPERATIONS["half done"]))
+    assert "it stays HALF DONE, R ≈17m46s or B ≈17m35s to 9f2c1a7" in text_of(bars.next_line(glance, 80))
+    shut = {**COSTS, "relaunch": Price("≈17m46s", "≈17m46s", goes=False)}
+    text = text_of(bars.next_line(replace(glance, keys=hints(Place.DASHBOARD, shut)), 80))
+    assert "it stays HALF DONE, B ≈17m35s" in text and "R ≈" not in text
+
+
+def test_what_would_be_cut_names_everybody_also_where_it_is_narrow() -> None:
+    for columns in SIZES:
+        text = "\n".join(text_of(row) for row in drawn(columns, SHOWN["stop says who uses it"], plain=False))
+        for words in ("Milo", "custom[alyx-local]", "Echo on", "Forge", "stays off until D arms it again"):
+            assert words in text, (columns, words)
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "found"),
+    [
+        ("keep logs, inspect and memory", 14, "keep logs"),
+        ("compare the launcher's dry runs", 14, "compare"),
+        ("arm", 14, "arm"),
+        ("incomprehensibilities", 14, "incomprehensibilities"),
+        ("wait until no launch is under way", 12, "wait"),
+    ],
+)
+def test_a_cell_holds_whole_words(text: str, width: int, found: str) -> None:
+    assert stripsteps.whole_words(text, width) == found
+
+
+def test_a_dry_run_is_called_so_and_only_long_stages_are_named() -> None:
+    compare = strips.step("dry-run", Stage.SITE, "n1", 0.2, "compare the launcher's dry runs")
+    plan = replace(strips.way_back(), steps=(compare, *strips.way_back().steps))
+    assert [stripsteps.name_of(part) for part in stripsteps.parts(plan)][:2] == ["dry run", "stop"]
+    assert stripsteps.long_parts(plan, stripsteps.serving_after(plan)) == "rows, boot"
+    assert stripsteps.long_parts(strips.stopping()) == "stop"
 
 
 def _write() -> None:
