@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
-from bench.acting import acting
+from bench.acting import rollbacks, stops
 from bench.commands import commands
 from bench.crowd import HOSTS, many_hosts
 from bench.figures import Figure, machine, not_run, table
@@ -22,9 +22,7 @@ from bench.starting import headless, starts
 from bench.thousand import HOSTS as THOUSAND
 from bench.thousand import thousand
 
-LATER = (
-    not_run("sha256 of a shard with direct I/O", "this version reads no shards yet"),
-)
+LATER = (not_run("sha256 of a shard with direct I/O", "this version reads no shards yet"),)
 
 
 def on_stage(
@@ -47,7 +45,8 @@ GROUPS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
     "crowd": lambda options: on_stage(lambda: crowd(HOSTS), lambda stage: many_hosts(stage, options.seconds)),
     "thousand": lambda options: on_stage(lambda: crowd(THOUSAND), lambda stage: thousand(stage, options.seconds)),
     "flood": lambda _: flood(),
-    "acting": lambda _: acting(),
+    "rollback": lambda _: rollbacks(),
+    "stop": lambda _: stops(),
     "sampling": lambda options: sampling(max(60.0, options.seconds)),
     "metrics": lambda _: metrics_text(),
 }

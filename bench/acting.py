@@ -12,7 +12,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,12 @@ from console.fleet.recipe import apply_recipes
 ROUNDS = 5
 PATIENCE_S = 120.0
 FLEET_TESTS = Path(__file__).resolve().parents[1] / "tests" / "fleet"
-BARE = """set -e; docker stop "$1" >/dev/null; docker start "$2" >/dev/null
-until curl -s -o /dev/null -f -m 2 "$3/health"; do sleep 0.2; done"""
+BARE = r"""set -e; docker stop "$1" >/dev/null; docker start "$2" >/dev/null
+until bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$1" && printf "GET /health HTTP/1.0\r\n\r\n" >&3 &&
+  head -n 1 <&3 | grep -q " 200 "' bash "$3" 2>/dev/null; do sleep 0.2; done"""
+"""By bash alone: the hosts of the tests have no curl."""
 WHAT = "rollback beside bare docker stop, start and poll"
+STOP = "stop of 4 ranks beyond the slowest"
 RANKS = """
 [lanes.four]
 recipe = "docker-generic"
@@ -44,15 +47,28 @@ NAP = "trap '/bin/busybox sleep 1.5; exit 0' TERM; while :; do /bin/busybox slee
 """A rank that needs a second and a half to end."""
 
 
-def acting(hosts: int = 4) -> list[Figure]:
-    """All rows; what cannot be measured here says so."""
+def rollbacks() -> list[Figure]:
+    """A rollback beside bare commands, and how long the key is on its way."""
+    return _on_hosts(2, WHAT, _rollbacks)
+
+
+def stops() -> list[Figure]:
+    """A stop of four ranks."""
+    return _on_hosts(4, STOP, _stops)
+
+
+def _on_hosts(hosts: int, what: str, measure: Callable[[Any, Path], Awaitable[list[Figure]]]) -> list[Figure]:
+    """What is measured on that many real hosts; what cannot be measured here says so."""
     if os.geteuid() != 0:
-        return [not_run(WHAT, "needs root, for the real hosts of the tests")]
+        return [not_run(what, "needs root, for the real hosts of the tests")]
     sys.path.insert(0, str(FLEET_TESTS))
     from bed.client import running_bed
 
+    async def run(bed: Any, folder: Path) -> list[Figure]:
+        return await measure(bed, folder)
+
     with tempfile.TemporaryDirectory(prefix="laneswap-bench-") as folder, _own_state(folder), running_bed(hosts) as bed:
-        return [*asyncio.run(_rollbacks(bed, Path(folder))), *asyncio.run(_stops(bed, Path(folder)))]
+        return asyncio.run(run(bed, Path(folder)))
 
 
 @contextmanager
@@ -173,7 +189,7 @@ async def _bare(lane: Any, now: str, back: str) -> float:
 
 def _script(lane: Any, ids: list[str], port: int, back: str) -> float:
     began = time.monotonic()
-    lane.host.root("sh", "-c", BARE, "sh", *ids, f"http://127.0.0.1:{port}", limit=PATIENCE_S)
+    lane.host.root("sh", "-c", BARE, "sh", *ids, str(port), limit=PATIENCE_S)
     _answers(lane, back)
     return time.monotonic() - began
 
@@ -206,14 +222,14 @@ async def _stops(bed: Any, folder: Path) -> list[Figure]:
                 await asyncio.gather(*(asyncio.to_thread(_start_rank, host) for host in hosts))
                 await _until(lambda: _all_up(feed), "all ranks are seen")
                 op = await _begin(hands, "four", Verb.STOP)
-                await _until(lambda op=op: _state(feed, "four", op) not in ("", "running"), "it ended")  # type: ignore[misc]
-                extra.append(_beyond_slowest(feed, hosts))
+                await _until(lambda op=op: _state(feed, "four", op) not in ("", "running", "unknown"), "it ended")  # type: ignore[misc]
+                extra.append(_beyond_slowest(feed))
     finally:
         await asyncio.gather(*(asyncio.to_thread(_remove_rank, host) for host in hosts))
     how = (
         f"median of {ROUNDS}: end of the stop stage less its begin, less the slowest rank's own 1.5 s; {_all(extra)} s"
     )
-    return [Figure(f"stop of {len(hosts)} ranks beyond the slowest", statistics.median(extra), "s", 0.3, how, 2)]
+    return [Figure(STOP, statistics.median(extra), "s", 0.3, how, 2)]
 
 
 def _start_rank(host: Any) -> None:
@@ -234,10 +250,13 @@ def _all_up(feed: Feed) -> bool:
     return up and acting is not None and acting.lease is None
 
 
-def _beyond_slowest(feed: Feed, hosts: Any) -> float:
+def _beyond_slowest(feed: Feed) -> float:
     acting = feed.snapshot().lane("four").acting
     assert acting is not None and acting.value is not None and acting.value.operation is not None
-    steps = [step for step in acting.value.operation.steps if step.stage == "stop"]
+    operation = acting.value.operation
+    if operation.state.value != "done":
+        raise RuntimeError(f"{operation.state.value}: {operation.words}")
+    steps = [step for step in operation.steps if step.stage == "stop"]
     began = min(step.began for step in steps if step.began is not None)
     ended = max(step.ended for step in steps if step.ended is not None)
     return ended - began - 1.5

@@ -15,6 +15,7 @@ from console import format as fmt
 from console.alarms import alarms
 from console.document import document
 from console.lamps import lamps
+from console.readings.acting_types import Operation, OperationState
 from console.readings.health import LaneState
 from console.readings.link import LinkStatus
 from console.readings.quality import Quality, Reading
@@ -124,8 +125,8 @@ def _acting_settled(lane: LaneView) -> bool:
     acting = lane.acting
     if acting is None or acting.down_since is not None:
         return True
-    unread = acting.value is not None and acting.value.operation is not None and acting.value.operation.unread
-    return _tried(acting) and not unread
+    operation = acting.value.operation if acting.value is not None else None
+    return _tried(acting) and (operation is None or not (operation.unread or _may_run(operation)))
 
 
 def lane_settled(snapshot: Snapshot, lane: LaneView) -> bool:
@@ -140,6 +141,11 @@ def lane_settled(snapshot: Snapshot, lane: LaneView) -> bool:
     return all(_host_settled(snapshot.host(host)) for host in lane.lane.rank_hosts) and (
         down or all(_tried(item) for item in known)
     )
+
+
+def _may_run(operation: Operation) -> bool:
+    """Nobody has said that it ended, and whether somebody carries it on was not seen yet."""
+    return operation.ended is None and operation.state is OperationState.UNKNOWN
 
 
 def exit_code(snapshot: Snapshot) -> int:

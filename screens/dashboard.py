@@ -8,6 +8,7 @@ from dataclasses import replace
 from textual import events, on
 
 from console.actions.catalog import Place as Where
+from console.actions.catalog import guarded
 from console.alarms.book import worst_returned
 from screens.base import bindings_for
 from screens.framed import FramedScreen
@@ -260,6 +261,7 @@ class DashboardScreen(FramedScreen, inherit_bindings=False):
             "LANE": tuple(lane.name for lane in picture.snapshot.lanes),
             "HOST": picture.lane.lane.rank_hosts,
             "PANE": tuple(self.wish(picture).panes),
+            "ACTION": tuple(action.id for action in guarded() if not action.quiet),
         }
 
     @on(events.Click)

@@ -1,4 +1,4 @@
-"""The command palette: safe commands of the action table, found by any part of their name."""
+"""The command palette: commands of the action table, found by any part of their name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Commands(Provider):
-    """What the palette lists on the screen it was opened over; guarded actions are never among it."""
+    """What the palette lists on the screen it was opened over; a guarded action opens its strip, as its key does."""
 
     def _actions(self) -> tuple[Action, ...]:
         place = self.screen.PLACE if isinstance(self.screen, ConsoleScreen) else Place.DASHBOARD

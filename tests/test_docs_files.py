@@ -61,6 +61,7 @@ def model_rows(heading: str, model: type[BaseModel], *own: str) -> dict[str, str
         ("[processes.NAME]", stage.ProcessModel),
         ("[units.NAME]", stage.UnitModel),
         ("[fronts.NAME]", stage.FrontModel),
+        ("[leases.LANE]", stage.LeaseModel),
         ("Top level", stories.Scenario),
     ],
 )
@@ -90,10 +91,10 @@ def test_every_key_of_a_fault_has_its_row_and_default(kind: str, model: type[Bas
     part = text[start : text.find('`kind = "', start + 1)]
     table = {row[0].strip("`"): row[1] for row in rows(part) if len(row) == 3}
     expected = {
-        key: default_of(field) for key, field in model.model_fields.items() if key not in ("kind", "at", "until")
+        key: default_of(field) for key, field in model.model_fields.items() if key not in ("kind", "at", "until", "after")
     }
     assert table == expected
-    assert names(text) >= {"kind", "at", "until"}
+    assert names(text) >= {"kind", "at", "until", "after"}
 
 
 def test_every_fault_of_an_engine_is_described() -> None:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent / "widgets"))
 
 import pictures
@@ -70,10 +72,18 @@ def test_text_says_what_to_do_about_an_alarm() -> None:
     assert "no alarms" not in rows
 
 
-def test_an_operation_of_which_only_the_name_is_known_is_waited_for() -> None:
+@pytest.mark.parametrize(
+    ("changes", "waited"),
+    [
+        ({"unread": True}, True),
+        ({"state": OperationState.UNKNOWN}, True),
+        ({"state": OperationState.UNKNOWN, "ended": 2.0}, False),
+        ({}, False),
+    ],
+)
+def test_an_operation_that_may_run_for_all_that_was_seen_is_waited_for(changes: dict[str, Any], waited: bool) -> None:
     """Whether it still runs decides what may be done to the lane."""
     snapshot = pictures.spark4()
-    found = Operation("20261130T215510Z-stop-3f9ac1", "stop", "", "", "", "stop", OperationState.UNKNOWN, 1.0, None, ())
-    for unread in (False, True):
-        acting = pictures.reading(Acting(1.0, operation=replace(found, unread=unread)))
-        assert lane_settled(snapshot, replace(snapshot.lanes[0], acting=acting)) is not unread
+    found = Operation("20261130T215510Z-stop-3f9ac1", "stop", "", "", "", "stop", OperationState.RUNNING, 1.0, None, ())
+    acting = pictures.reading(Acting(1.0, operation=replace(found, **changes)))
+    assert lane_settled(snapshot, replace(snapshot.lanes[0], acting=acting)) is not waited

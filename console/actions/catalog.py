@@ -91,6 +91,7 @@ def _guarded(letter: str, ident: str, word: str, title: str, help_: str, cli: st
         places=ANYWHERE,
         commands=(ident,),
         cli=cli,
+        palette=True,
         key_line=True,
         fixed=True,
         quiet=quiet,
@@ -356,7 +357,7 @@ ACTIONS: tuple[Action, ...] = (
         "ctrl+p",
         "palette",
         "command palette",
-        "Find a safe command by any part of its name.",
+        "Find a command by any part of its name; a guarded one opens its strip, as its key does.",
         Group.CONSOLE,
         places=ANYWHERE,
         commands=("palette",),
@@ -389,7 +390,8 @@ ACTIONS: tuple[Action, ...] = (
         "q",
         "quit",
         "quit",
-        "Leave the console. Nothing on a host changes; the samplers there end.",
+        "Leave the console; what runs on the hosts goes on. An operation that this console carries out itself would be "
+        "cut: that takes a second q.",
         Group.CONSOLE,
         places=ANYWHERE,
         commands=("quit", "q"),
@@ -480,7 +482,7 @@ ACTIONS: tuple[Action, ...] = (
         "window",
         "open or close a window",
         "The lane's name, a reason and a deadline are typed; then the lane is yours and B has its way back ready. "
-        "With a window open it closes it.",
+        "Where there is no way back it is opened without one, and says so. With a window open it closes it.",
         Group.WINDOW,
         commands=("window",),
         cli="laneswap window",
@@ -525,7 +527,8 @@ ACTIONS: tuple[Action, ...] = (
         "hand-over",
         "hand over",
         "hand the lane over",
-        "Offer the lane to another operator, who accepts it with the same key; a lane of another one is taken over.",
+        "Offer the lane to another operator, who accepts it with the same key. One that another operator or machine "
+        "holds, or whose lease ran out, is taken over.",
         quiet=True,
     ),
 )
@@ -562,8 +565,8 @@ _KEY_LINE_ORDER = (
 
 
 def palette() -> tuple[Action, ...]:
-    """What the command palette lists: safe commands that work without an argument."""
-    return tuple(a for a in ACTIONS if a.palette and a.scope is Scope.SAFE)
+    """What the command palette lists: commands that work without an argument. Guarded ones open their strip."""
+    return tuple(a for a in ACTIONS if a.palette)
 
 
 def describe_keys() -> list[dict[str, str]]:

@@ -98,9 +98,9 @@ def _beside(ident: str, running: str, price: Price) -> Price:
             return price
         time = f", {price.words}" if ident == "rollback" and price.words.startswith("≈") else ""
         return Price(f"ends {running}{time}", f"ends {running}")
-    return Price(
-        f"{running} runs" if ident == running else f"after {running}", "runs" if ident == running else "-", False
-    )
+    if ident == running:
+        return Price(f"{running} runs", f"{running} runs", goes=False)
+    return Price(f"after {running}", "waits", goes=False)
 
 
 def _held_by_another(snapshot: Snapshot, lane: LaneView, *, mine: bool) -> bool:

@@ -49,7 +49,7 @@ def relaunch_plan(scene: Scene) -> Plan:
     if launch.by == "launcher":
         _names_free(scene)
         steps = [*shown_dry(scene), *launch_steps(scene, held, revision(scene))]
-        # where the watchdog is off already nobody has asked yet; a second launcher would tear down what the first starts
+        # where the watchdog is off already nobody has asked yet; a second launcher tears down what the first starts
         alone = tuple(no_launch(scene))
         steps = [replace(one, before=(*one.before, *alone)) if one.id == "launch" else one for one in steps]
     elif launch.by == "unit":

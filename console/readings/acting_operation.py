@@ -222,7 +222,7 @@ def judged_operation(operation: Operation, clock: float, lease: Lease | None, pu
     if alive is None:
         words = f"whether {_carrier(operation)} still carries it on cannot be seen"
         return replace(operation, state=OperationState.UNKNOWN, words=words)
-    return _abandoned(operation, pulse)
+    return _abandoned(operation, pulse, lease)
 
 
 def _never_begun(step: StepView) -> StepView:
@@ -265,13 +265,21 @@ def _alive(operation: Operation, clock: float, lease: Lease | None, pulse: Pulse
     return pulse.alive
 
 
-def _abandoned(operation: Operation, pulse: Pulse) -> Operation:
+def _gone(operation: Operation, lease: Lease | None, *, restarted: bool) -> str:
+    """Why nobody carries it on."""
+    if restarted:
+        return f"{operation.head or 'the head'} was restarted"
+    if operation.runs_on == "console" and lease is not None and lease.epoch > operation.epoch > 0:
+        return f"its console is fenced off: {lease.operator} took the lane over"
+    return f"{_carrier(operation)} is gone"
+
+
+def _abandoned(operation: Operation, pulse: Pulse, lease: Lease | None) -> Operation:
     """Nobody carries it on, and it never said how it ended."""
     steps = tuple(_unseen(step) for step in operation.steps)
     left = _left(steps)
     restarted = _restarted(operation, pulse)
-    host = operation.head or "the head"
-    gone = f"{host} was restarted" if restarted else f"{_carrier(operation)} is gone"
+    gone = _gone(operation, lease, restarted=restarted)
     if steps and not left:
         words = f"every step is done; {gone} before it said so"
         return replace(operation, state=OperationState.DONE, steps=steps, ended=operation.spoke, words=words)

@@ -360,6 +360,10 @@ def belongs(container: Container, port: int, glob: str = "") -> bool:
     return fnmatchcase(container.name, glob) if glob else port in container.ports
 
 
+RETIRED_MARK = "retired"
+"""Part of the name of one that is kept as the way back, in any case."""
+
+
 def serving_container(containers: Iterable[Container], port: int, glob: str = "") -> Container | None:
     """The container behind a lane on this host: the one that is up and owns `port`, else the newest of the lane's own.
 
@@ -382,10 +386,12 @@ def _portless(containers: Sequence[Container]) -> list[Container]:
     return found if len(found) == 1 else []
 
 
-def _standing(container: Container) -> tuple[bool, bool, float]:
-    """Up before restarting before the rest; among equals the one that lived last."""
+def _standing(container: Container) -> tuple[bool, bool, bool, float]:
+    """Up before restarting before the rest, what is named retired last of all: a way back that was begun and did not
+    come up has not taken the lane's place. Among equals the one that lived last."""
     lived = max(container.finished_at or 0.0, _born(container))
-    return container.up, container.state is ContainerState.RESTARTING, lived
+    named = RETIRED_MARK in container.name.lower()
+    return container.up, container.state is ContainerState.RESTARTING, not named, lived
 
 
 def _born(container: Container) -> float:

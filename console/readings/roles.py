@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from console.readings.containers import Container, ContainerState, belongs
+from console.readings.containers import RETIRED_MARK, Container, ContainerState, belongs
 
 
 class Role(StrEnum):
@@ -21,7 +21,7 @@ class Role(StrEnum):
     UNRELATED = "unrelated"
 
 
-_RETIRED_NAME = ("retired",)
+_RETIRED_NAME = (RETIRED_MARK,)
 _CANDIDATE_NAMES = ("-exp", "boot-fail", "candidate")
 
 

@@ -118,6 +118,8 @@ def check_fault(scenario: Scenario, fault: Fault) -> list[str]:
         problems.append("until: must be later than `at`")
     if isinstance(fault, faults.RebootFault) and fault.until is not None:
         problems.append("until: a reboot ends by itself, after `seconds`")
+    if isinstance(fault, faults.LaunchFault) and fault.until is not None:
+        problems.append("until: a launch ends by itself")
     host = getattr(fault, "host", None)
     if host is not None and host not in scenario.fleet.hosts:
         return [*problems, *_unknown("host", "host", host, scenario.fleet.hosts)]

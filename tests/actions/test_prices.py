@@ -196,6 +196,7 @@ def test_what_the_keys_ask_for_holds_for_each_of_them() -> None:
     snapshot = calm()
     lane = snapshot.lanes[0]
     assert asks(snapshot, lane, mine=True) == "in the window: one letter"
+    assert lane.health.taken_mono is not None
     unread = lane_as(snapshot, health=replace(lane.health, taken_mono=lane.health.taken_mono - 600.0))
     assert asks(unread, unread.lanes[0], mine=True) == "one letter for D, else the lane's name"
     assert "relaunch" not in going(unread), "denied until it is read"

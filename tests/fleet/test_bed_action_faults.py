@@ -164,7 +164,7 @@ def test_a_host_that_reboots_in_the_middle_says_what_is_half_done(docker: Acting
 
 
 def test_a_full_disk_at_the_head_sends_nothing(docker: ActingDocker, ana: Console) -> None:
-    docker.host.root("mkdir", "-p", STATE)
+    docker.host.ssh(f"mkdir -p {STATE}")
     uid = docker.host.root("id", "-u", docker.host.user).strip()
     docker.host.root("mount", "-t", "tmpfs", "-o", f"size=64k,mode=755,uid={uid}", "tmpfs", STATE)
     try:

@@ -141,10 +141,12 @@ def test_a_head_that_is_restarted_in_the_middle_is_told_and_carried_on(
     told = ana.run("attach", "station")
     assert told.code in (NEEDS_OPERATOR, UNKNOWN) and "next: start" in told.out, told.text
     went_on = ana.run("attach", "station", "--carry-on", "--yes-lane", "station")
-    assert went_on.code == GOOD and "DONE" in went_on.out, went_on.text
+    assert went_on.code == NEEDS_OPERATOR and "the host was restarted while it ran" in went_on.out, went_on.text
+    again = ana.do("relaunch")
+    assert again.code == GOOD, again.text
     serves(lane, OLD)
     ana.ledger_good()
-    assert ana.outcomes()[-1] == (head.current(), "done") and len(set(ana.intents())) == 1
+    assert ana.outcomes()[-1] == (head.current(), "done")
 
 
 def lane_name(lane: ActingDocker, revision: str) -> str:
@@ -290,7 +292,7 @@ def test_a_sequence_in_a_console_that_slept_is_fenced_off_at_its_next_step(
         lane.until_healthy()
         child.send_signal(signal.SIGCONT)
         done = ana.finish(child)
-        assert done.code not in (GOOD, REFUSED) and "ben holds the lease" in done.text, done.text
+        assert done.code not in (GOOD, REFUSED) and "ben took the lane over" in done.text, done.text
         assert "in this console, keep it open" in done.out
         assert lane.containers()[SERVING].id == lane.id_of(NEW), "the names were not swapped any more"
         went_on = ben.run("attach", "station", "--carry-on", "--yes-lane", "station")
@@ -304,10 +306,9 @@ def test_a_sequence_in_a_console_that_slept_is_fenced_off_at_its_next_step(
 def test_a_sequence_in_a_console_that_is_killed_says_what_is_next(lane: ActingDocker, ana: Operator) -> None:
     head, events = Head(lane.host, "station"), DockerEvents(lane.host)
     with no_runner(lane.host):
-        assert ana.killed_when(lambda: head.told("stop", "running"), "rollback")
-        wait_for(lambda: not lane.running(), "the stop goes on by itself", limit=LIMIT)
+        assert ana.killed_when(lambda: head.told("stop", "done"), "rollback")
         told = ana.run("attach", "station")
-        assert "HALF DONE" in told.out and "next: s" in told.out, told.text
+        assert "HALF DONE after stop" in told.out and "next: start" in told.out, told.text
         went_on = ana.run("attach", "station", "--carry-on", "--yes-lane", "station")
         assert went_on.code == GOOD and "DONE" in went_on.out, went_on.text
     swapped_once(lane, events)

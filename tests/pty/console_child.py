@@ -126,6 +126,7 @@ def main() -> int:
     parser.add_argument("--ascii", action="store_true")
     parser.add_argument("--acts", type=Path, help="act, by hands that write what they were asked to do into this file")
     parser.add_argument("--situation", choices=sorted(SITUATIONS), default="window")
+    parser.add_argument("--carries", default="", help="the lane whose operation runs in this console")
     parser.add_argument("--stall", action="store_true", help="SIGUSR1 holds the loop up for 1.5 s")
     options = parser.parse_args()
     console_app.TICK = options.tick
@@ -136,6 +137,7 @@ def main() -> int:
     hands = strips.FakeHands(SITUATIONS[options.situation], options.acts) if options.acts is not None else None
     if hands is not None:
         hands.started = lambda: source.note("hands")
+        hands.carried = (options.carries,) if options.carries else ()
     if options.stall:
         signal.signal(signal.SIGUSR1, lambda *_: time.sleep(1.5))
     return console_app.run_console(source, ascii=options.ascii, hands=hands)

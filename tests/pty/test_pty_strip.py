@@ -16,8 +16,8 @@ from screen import screen
 pytestmark = pytest.mark.pty
 Start = Callable[..., PtyConsole]
 LETTERS = "cfgjkmtu"
-EVERY_BYTE = bytes(byte for byte in range(256) if byte not in b"q\x11\x13\x1a")
-"""All but q, which quits once a strip was cancelled, and ctrl+z, ctrl+q and ctrl+s, which stop a terminal."""
+EVERY_BYTE = bytes(byte for byte in range(256) if byte not in b"\x11\x13\x1a")
+"""All but ctrl+z, ctrl+q and ctrl+s, which stop a terminal."""
 
 
 @pytest.fixture
@@ -105,13 +105,11 @@ def test_a_countdown_that_nobody_touches_goes_and_rings(start: Start, acted: Pat
 def test_type_ahead_of_every_byte_never_confirms(start: Start, acted: Path, key: bytes) -> None:
     console = start()
     console.type(key + EVERY_BYTE)
-    # What came after the cancelled strip may have opened screens, a typed line and other strips; none of them may go.
-    for _ in range(4):
-        console.settle()
-        console.type(b"\x1b")
-    console.settle()
+    cancelled(console)
+    console.rest()
+    # What came after the cancelled strip was dropped: q did not quit, no screen, line or other strip was opened.
     says(console, "in the window: one letter")
-    assert not acted.exists()
+    assert "1 nodes" in shown(console) and not acted.exists()
     assert opened(console, key), "it still works"
     assert console.quit() == 0
     assert not acted.exists()
@@ -122,10 +120,7 @@ def test_type_ahead_of_each_letter_cancels(start: Start, acted: Path) -> None:
     for key in (*LETTERS, "\r", " ", "y"):
         console.type(b"B" + key.encode())
         cancelled(console)
-        console.settle()
-        # Enter and the rest that follows a cancelled strip may have begun something that Esc closes.
-        console.type(b"\x1b")
-        console.settle()
+        console.rest()
     assert not acted.exists()
     assert console.quit() == 0
 
@@ -134,15 +129,64 @@ def test_the_lanes_name_typed_ahead_cancels(start: Start, acted: Path) -> None:
     console = start("--situation", "no-window")
     console.type(b"Bdsv41\r")
     cancelled(console)
-    console.settle()
-    assert not acted.exists()
-    console.type(b"\x1b")
-    console.settle()
+    console.rest()
+    assert "1 nodes" in shown(console) and not acted.exists(), "d did not open the dry run"
     console.type(b"B")
     says(console, "type the lane name")
     console.type(b"dsv41\r")
     says(console, "done: act")
     assert len(acted.read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize("rest", [b"41\rqq", b"41\rdSBw:q\r"])
+def test_the_rest_of_a_name_acts_on_nothing_once_the_strip_has_cancelled_by_itself(
+    start: Start, acted: Path, rest: bytes
+) -> None:
+    console = start("--situation", "no-window")
+    console.type(b"B")
+    says(console, "type the lane name")
+    console.type(b"dsv")
+    console.resize(120, 41)
+    console.until_output(b"the terminal was resized. Nothing was sent.")
+    for byte in rest:
+        console.type(bytes([byte]))
+        console.read(0.2)
+    console.until_output(b"Keys are dropped until none came for 1 s.")
+    assert console.process.poll() is None, "q did not quit"
+    console.resize(120, 40)
+    says(console, "1 nodes")
+    assert "dry run" not in shown(console) and not acted.exists()
+    assert console.quit() == 0, "after a second without a key it does"
+
+
+def test_what_follows_the_name_acts_on_nothing_once_it_went(start: Start, acted: Path) -> None:
+    console = start("--situation", "no-window")
+    console.type(b"B")
+    says(console, "type the lane name")
+    console.type(b"dsv41\r\rqdw")
+    says(console, "done: act")
+    console.rest()
+    assert console.process.poll() is None and "1 nodes" in shown(console)
+    assert len(acted.read_text().splitlines()) == 1
+    assert console.quit() == 0
+
+
+def test_a_countdown_cancelled_at_its_end_by_q_does_not_quit(start: Start, acted: Path) -> None:
+    console = start()
+    opened(console)
+    console.type(b"qqqq")
+    cancelled(console, "CANCELLED by q")
+    console.rest()
+    assert console.process.poll() is None and not acted.exists()
+
+
+def test_q_is_asked_for_twice_where_it_would_cut_what_runs_here(start: Start, acted: Path) -> None:
+    console = start("--carries", "dsv41")
+    console.type(b"q")
+    says(console, "q again cuts dsv41 after the step under way (HALF DONE)")
+    assert console.process.poll() is None
+    console.type(b"q")
+    assert console.ended() == 0
 
 
 def test_a_held_key_never_confirms(start: Start, acted: Path) -> None:

@@ -250,6 +250,15 @@ def test_with_none_up_the_one_that_lived_last() -> None:
     assert serving_container([first, last, crashing], 30006) is crashing
 
 
+def test_a_way_back_that_did_not_come_up_has_not_taken_the_lanes_place() -> None:
+    """It ended last, and what served before is still what the lane is: relaunched, it comes again; rolled back, not."""
+    served = made("dsv41-v21-BOUND-REF", **EXITED)
+    tried = replace(made("dsv41-v20-RETIRED-REF", **EXITED), finished_at=(served.finished_at or 0.0) + 60)
+    assert serving_container([served, tried], 30006) is served
+    up = replace(tried, state=ContainerState.RUNNING)
+    assert serving_container([served, up], 30006) is up, "once it is up it serves, whatever it is called"
+
+
 def test_another_lane_on_the_host_is_not_this_lane() -> None:
     assert serving_container([made("glm", ports=(30001,))], 30006) is None
     assert serving_container([made("glm", ports=(30001,))], 30006, "dsv41-*") is None

@@ -272,6 +272,20 @@ WELL: dict[str, tuple[str, Shows]] = {
 }
 """Nothing is wrong in these."""
 
+DRILLS: dict[str, tuple[str, Shows]] = {
+    **{f"drill-{name}": ("dsv41", state(LaneState.SERVING)) for name in ("head-deaf", "head-full", "head-reboots")},
+    **{f"drill-{name}": ("dsv41", state(LaneState.SERVING)) for name in ("host-lost", "watchdog-fires", "worker-dies")},
+    **{f"drill-{name}": ("station", state(LaneState.SERVING)) for name in ("exits-at-once", "image-removed")},
+    **{f"drill-{name}": ("station", state(LaneState.SERVING)) for name in ("port-taken", "stop-hangs")},
+    "drill-stop-underneath": ("station", state(LaneState.SERVING)),
+    "drill-lease-held": (
+        "dsv41",
+        lambda view: view.acting and view.acting.value and view.acting.value.lease is not None,
+    ),
+    "drill-preflight": ("dsv41", copies(READY, RowState.WAITS, READY, SHARDS)),
+}
+"""Before anybody acts: most of them befall an operator only then."""
+
 SHUT = (LaneState.DEGRADED, LaneState.DRAINING, LaneState.DOWN)
 ENGINE: dict[str, tuple[str, Shows]] = {
     "boot": ("dsv41", lambda view: view.boot_progress and state(LaneState.BOOTING)(view)),
@@ -294,6 +308,8 @@ SNAPSHOTS: dict[str, Callable[[Snapshot], bool]] = {
     "memory-low": alarmed("memory:spark-2"),
     "counter-reset": lambda snapshot: any("counters started again" in event.text for event in snapshot.events),
     "retired-always": lambda snapshot: retired(snapshot) == ["always"],
+    "drill-bind-replaced": lambda snapshot: any("bind sources" in event.text for event in snapshot.events),
+    "drill-relaunch-underneath": lambda snapshot: any(event.foreign for event in snapshot.events),
     "retired-gone": lambda snapshot: any("was removed" in event.text for event in snapshot.events),
 }
 """What befalls hosts and containers: these run at WATCHED_FROM_THE_START."""
@@ -308,7 +324,7 @@ def point_of(scenario: str) -> Callable[[Snapshot], object]:
     """The condition on the whole picture."""
     if scenario in SNAPSHOTS:
         return SNAPSHOTS[scenario]
-    lane, shows = {**WELL, **ENGINE, **READ_SIDE}[scenario]
+    lane, shows = {**WELL, **DRILLS, **ENGINE, **READ_SIDE}[scenario]
     return lambda snapshot: shows(snapshot.lane(lane))
 
 

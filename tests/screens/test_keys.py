@@ -12,7 +12,8 @@ from fixed import FixedSource, console, front, text_of, two_lanes, until
 from textual.command import CommandPalette
 from textual.pilot import Pilot
 
-from console.actions.catalog import ACTIONS, Place, available, guarded, palette
+from console.actions.catalog import ACTIONS, BY_ID, Action, Place, available, guarded
+from console.actions.strip import Phase
 from console.app import LaneswapApp
 from console.snapshot import Event, LogLine, LogView
 from screens.dashboard import DashboardScreen
@@ -346,12 +347,11 @@ async def test_the_filter_follows_typing_and_escape_clears_it() -> None:
         assert app.view.filter == ""
 
 
-async def test_the_palette_lists_safe_commands_only_and_runs_them() -> None:
+async def test_the_palette_lists_the_table_and_runs_what_is_chosen() -> None:
     async with console() as (app, pilot):
         await pilot.press("ctrl+p")
         await until(pilot, lambda: "follow a log" in text_of(app))
         shown = text_of(app)
-        assert not any(action.title in shown for action in guarded())
         await pilot.press(*"zoom")
         await until(pilot, lambda: "zoom the pane" in text_of(app) and "follow a log" not in text_of(app))
         await pilot.press("enter")
@@ -359,16 +359,42 @@ async def test_the_palette_lists_safe_commands_only_and_runs_them() -> None:
         assert "Theme" not in shown and "Screenshot" not in shown
 
 
-@pytest.mark.parametrize("name", [name for a in guarded() for name in (a.title, a.id)])
-async def test_no_guarded_action_is_found_in_the_palette(name: str) -> None:
-    from screens.palette import Commands
+@pytest.mark.parametrize("action", [*guarded(), BY_ID["window"]], ids=lambda action: action.id)
+async def test_a_guarded_action_of_the_palette_opens_its_strip_and_nothing_more(action: Action) -> None:
+    made = hands()
+    async with console(FixedSource(strips.under_way()), hands=made) as (app, pilot):
+        await until(pilot, lambda: app.hands is not None)
+        await pilot.press("ctrl+p")
+        await until(pilot, lambda: CommandPalette.is_open(app))
+        await pilot.press(*("space" if char == " " else char for char in action.title))
+        await until(pilot, lambda: action.title in text_of(app) and "follow a log" not in text_of(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: app.desk.open and app.desk.glance() is not None)
+        await until(pilot, lambda: app.desk.glance().phase is Phase.TYPING, 500)  # type: ignore[union-attr]
+        assert "Esc cancels" in text_of(app) and made.calls == []
+        await pilot.press("escape")
+        await until(pilot, lambda: "CANCELLED by Esc. Nothing was sent." in text_of(app))
+        assert made.calls == []
 
-    async with console() as (app, _):
-        provider = Commands(app.screen)
-        titles = {a.title for a in palette()}
-        found = [str(hit.match_display) async for hit in provider.search(name)]
-        assert set(found) <= titles
-        assert {str(hit.display) async for hit in provider.discover()} <= titles
+
+@pytest.mark.parametrize("line", ["stop", "rollback", "relaunch", "disarm", "window", "hand-over"])
+async def test_a_command_opens_the_strip_of_its_key_and_nothing_more(line: str) -> None:
+    made = hands()
+    async with console(FixedSource(strips.under_way()), hands=made) as (app, pilot):
+        await until(pilot, lambda: app.hands is not None)
+        await pilot.press(":", *line, "enter")
+        await until(pilot, lambda: app.desk.open)
+        await until(pilot, lambda: app.desk.glance().phase is Phase.TYPING, 500)  # type: ignore[union-attr]
+        assert made.calls == []
+
+
+async def test_the_dry_run_of_one_action_is_completed_and_shown() -> None:
+    made = hands()
+    async with console(FixedSource(strips.under_way()), hands=made) as (app, pilot):
+        await until(pilot, lambda: app.hands is not None)
+        await pilot.press(":", *"plan roll", "tab", "enter")
+        await until(pilot, lambda: "roll back dsv41 on spark4" in text_of(app))
+        assert isinstance(front(app), DryRunScreen) and made.calls == [] and not app.desk.open
 
 
 async def test_a_user_keymap_moves_safe_keys(tmp_path: Path) -> None:

@@ -84,7 +84,8 @@ SHOWN: dict[str, StripGlance] = {
         hint="from now; Enter alone takes 25m", default="25m", number=3, count=3),
     "window without a way back": StripGlance(
         "OPEN A WINDOW FOR", "dsv41", Phase.TYPING, told=(("window", "it opens without a way back"),),
-        asked="lane name", typed="", count=3, warnings=("no way back: container removed; the window opens without one",),
+        asked="lane name", typed="", count=3,
+        warnings=("no way back: container removed; the window opens without one",),
     ),
     "stop says who uses it": opened(strips.stopping(
         cuts="2 running requests; used by Milo custom[dsv41], Alyx custom[alyx-local], Echo on Forge", owes="watchdog",
