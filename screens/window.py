@@ -129,8 +129,10 @@ def _taking(key: str, lane: str, lease: Lease, me: str, now: float, hands: Hands
         ("to", f"you ({me}) at this console" if same else f"you ({me}): the ledger names both of you"),
         ("lease", f"ran out, last renewed {since} ago" if gone else f"alive, renewed {since} ago"),
     )
-    there = "that console of yours may still act" if same else f"{lease.operator} still works on it: ask first"
-    alive = () if gone else (f"{there}. Its next step is refused by every host",)
+    there = "that console of yours may still act: its"
+    if not same:
+        there = f"{lease.operator} still works on it: ask first. Their"
+    alive = () if gone else (f"{there} next step is refused by every host",)
 
     async def prepare() -> Ready:
         return Ready(questions=(_name(lane),), told=told, warnings=alive)
