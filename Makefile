@@ -21,13 +21,13 @@ rehearse: $(VENV)/.user ## the console on the embedded fleet; ARGS="--headless -
 
 test: $(VENV)/.dev ## all tests that need no root; says what it leaves out. With CI=true also those on real hosts
 	@failed=0; $(PY) -m pytest -n 4 --dist loadfile $(ARGS) || failed=1; \
-	if [ "$$CI" = true ]; then $(PY) -m pytest -m bed --bed $(ARGS) || failed=1; fi; exit $$failed
+	if [ "$$CI" = true ]; then $(PY) -m pytest -m bed --bed -n 2 --dist loadfile $(ARGS) || failed=1; fi; exit $$failed
 
 bed: ## the tests on real systemd hosts with OpenSSH and Docker (root on Debian or Ubuntu; installs five packages)
 	@$(FLEET) install
 	@$(FLEET) base
 	@$(MAKE) --silent --no-print-directory $(VENV)/.dev
-	@$(PY) -m pytest -m bed --bed $(ARGS)
+	@$(PY) -m pytest -m bed --bed -n 2 --dist loadfile $(ARGS)
 
 soak: $(VENV)/.dev ## the tests that are slow by nature; with root also those on real hosts
 	@$(PY) -m pytest -m soak --soak $(if $(filter 0,$(shell id -u)),--bed) $(ARGS)

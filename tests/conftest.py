@@ -33,7 +33,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _spread(config: pytest.Config) -> bool:
-    """True where several processes share the tests: real hosts are brought up once, so they want a run of their own."""
+    """True where several processes share the tests: real hosts then want a run of their own, in which each process
+    brings up its own ones."""
     return hasattr(config, "workerinput") or bool(config.getoption("numprocesses", None))
 
 
@@ -41,14 +42,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Deselect what was not asked for, and remember what to say about it."""
     in_ci = os.environ.get("CI", "").lower() == "true"
     unwanted = {
-        "bed": _spread(config) or not (config.getoption("--bed") or in_ci),
+        "bed": not (config.getoption("--bed") or (in_ci and not _spread(config))),
         "soak": not config.getoption("--soak"),
     }
     reasons = {
         "bed": "{} tests on real hosts (systemd, OpenSSH, Docker): they need root and Debian packages; sudo make bed",
         "soak": "{} soak tests, slow by nature: make soak",
     }
-    if in_ci and _spread(config):
+    if in_ci:
         reasons["bed"] = "{} tests on real hosts in this run: they have one of their own"
     left_out: list[str] = []
     for name, unwanted_here in unwanted.items():

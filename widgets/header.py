@@ -66,6 +66,9 @@ def header(glance: Glance, width: int) -> Row:
     snapshot, fleet = glance.snapshot, glance.snapshot.fleet
     line = Line(width, glance.signs)
     gap = 2 if small else 3
+    name = f"{fleet.name}/{glance.lane.name}" if small else f"{fleet.name} / {glance.lane.name}"
+    word, ink = _kind(snapshot)
+    wanted = measure(name) + len(word) + 5
     current, asked = fresh(snapshot)
     number = f"{current} of {asked}"
     start = line.right(width - 1, fmt.utc(glance.wall), BRIGHT) - (1 if small else gap)
@@ -78,9 +81,7 @@ def header(glance: Glance, width: int) -> Row:
         chip(line, start - wide, said, CHIP_LOOK, glance)
         start -= wide + gap
     else:
-        start = _window(line, glance, start) - gap
-    name = f"{fleet.name}/{glance.lane.name}" if small else f"{fleet.name} / {glance.lane.name}"
-    word, ink = _kind(snapshot)
+        start = _window(line, glance, start, wanted + gap) - gap
     after = line.put(1, name, BOLD, to=start - len(word) - 4) + (1 if small else 2)
     if word:
         after = chip(line, after, word, ink, glance) + 2
@@ -90,11 +91,14 @@ def header(glance: Glance, width: int) -> Row:
     return line.build()
 
 
-def _window(line: Line, glance: Glance, edge: int) -> int:
-    """The chip of the switch window, right-aligned before `edge`; its first column."""
+def _window(line: Line, glance: Glance, edge: int, wanted: int) -> int:
+    """The chip of the switch window, right-aligned before `edge`; its first column. Its whole length gives way to the
+    lane's name, which is the target of every key, where there are no `wanted` columns before it."""
     words, ink = window_words(glance)
     if not words:
         return line.right(edge, "no window", DIM)
+    if edge - measure(words) - 2 < wanted:
+        words = words.partition(" of ")[0]
     start = edge - measure(words) - (0 if glance.no_colour else 2)
     chip(line, start, words, ink, glance)
     return start

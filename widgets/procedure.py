@@ -66,6 +66,9 @@ def rail(glance: Glance, width: int) -> Row:
     operation = acting.operation if acting is not None else None
     if operation is not None and operation.state is OperationState.RUNNING:
         after = _running(line, glance, operation, width)
+    elif operation is not None and operation.unread:
+        after = line.put(1, f"{operation.verb} was begun", TEXT)
+        after = line.put(after + 2, "its steps are not read yet", DIM)
     elif operation is not None and operation.state in _ENDED:
         return _ended(line, glance, operation, width)
     else:

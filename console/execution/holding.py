@@ -51,7 +51,7 @@ class Holding:
             return f"no window was opened: {refused}"
         back = f"B leads back to {opened.target}" if opened.target else "no way back"
         where = await self._standing(lane, opened)
-        return f"window {opened.id} open until {fmt.clock(opened.deadline)}; {back}{where}"
+        return f"window open until {fmt.clock(opened.deadline)}; {back}{where}; {opened.id}"
 
     async def _standing(self, lane: str, opened: window.Window) -> str:
         """What a sleeping laptop would mean, and who could take over: said while there is time to mend it."""

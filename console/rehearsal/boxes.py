@@ -133,12 +133,13 @@ class Boxes:
         box.fault, box.asked = {}, False
         await self._spawn(box, 0.0)
         await self._tell(box, "start")
-        if box.model.port in self.taken:
-            self._keep(box, self._cannot_bind(box))
+        self._keep(box, self._binds(box, box.started))
 
-    async def _cannot_bind(self, box: Box) -> None:
-        """Somebody else has its port: it ends, as engines do before they load anything."""
+    async def _binds(self, box: Box, started: float) -> None:
+        """Where somebody else has its port it ends, as engines do before they load anything."""
         await asyncio.sleep(BINDS_S / self.speed)
+        if box.model.port not in self.taken or box.started != started or box.state != "running":
+            return
         words = f"OSError: [Errno 98] error while attempting to bind on address ('0.0.0.0', {box.model.port}): "
         box.lines += 1
         box.log.append(LogEntry(box.lines, time.time_ns(), 2, f"{words}address already in use\n".encode()))

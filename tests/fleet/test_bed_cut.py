@@ -21,7 +21,7 @@ from acting_parts import NEW, OLD, STATE
 from bed.client import Bed, BedHost
 from bed.system import wait_for
 
-pytestmark = [pytest.mark.bed, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.bed, pytest.mark.timeout(120)]
 
 PARTS = "/usr/lib/python3.11/concurrent"
 """What the runner needs of python3 and nothing else on a host does."""

@@ -14,7 +14,7 @@ from bed.client import Bed
 from bed.system import wait_for
 from bed_watch import own_recipe
 
-pytestmark = [pytest.mark.bed, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.bed, pytest.mark.timeout(120)]
 
 
 @pytest.fixture(scope="module")

@@ -291,6 +291,14 @@ def test_half_done_is_said_with_what_is_next(columns: int) -> None:
     assert "it stays HALF DONE" in text_of(bars.next_line(glance, columns))
 
 
+def test_one_that_was_just_begun_is_not_called_unknown() -> None:
+    fresh = replace(strips.SWITCH, state=OperationState.UNKNOWN, operator="", steps=(), unread=True)
+    row = bars.rail(glance_of(120, None, strips.under_way(operation=fresh)), 120)
+    assert "rollback was begun  its steps are not read yet" in text_of(row) and "UNKNOWN" not in text_of(row)
+    known = replace(fresh, unread=False, words="its files cannot be read")
+    assert "UNKNOWN" in text_of(bars.rail(glance_of(120, None, strips.under_way(operation=known)), 120))
+
+
 def test_the_window_counts_and_then_is_overdue() -> None:
     assert window_words(glance_of(120, None)) == ("WINDOW 06:12 of 25:00", CHIP)
     assert window_words(glance_of(120, None, strips.under_way(**OPERATIONS["overdue"]))) == ("OVERDUE 02:13", CHIP_ACT)
@@ -298,6 +306,14 @@ def test_the_window_counts_and_then_is_overdue() -> None:
     later = strips.under_way()
     later = replace(later, now=later.now + 60)
     assert window_words(glance_of(120, None, later))[0] == "WINDOW 07:12 of 25:00", "by the head's clock, going on"
+
+
+def test_the_lanes_name_goes_before_the_length_of_the_window() -> None:
+    base = strips.under_way()
+    named = replace(base, rehearsal=True, lanes=(replace(base.lanes[0], name="station"),))
+    row = text_of(bars.header(glance_of(80, None, named), 80))
+    assert "spark4/station" in row and "WINDOW 06:12 " in row and " of 25:00" not in row
+    assert "WINDOW 06:12 of 25:00" in text_of(bars.header(glance_of(80, None), 80))
 
 
 def test_next_says_when_it_serves_and_what_is_to_spare() -> None:

@@ -171,6 +171,9 @@ async def start_container(job: Job) -> int:
     if box.state == "running":
         job.say("it runs already")
     else:
+        port = serves[0].rpartition(":")[2].rstrip("/") if serves else ""
+        if port.isdecimal() and job.boxes.listens(int(port)):
+            raise job.no(f"somebody else listens on {port}: it could not serve there")
         before = stamp(box.started)
         try:
             await job.boxes.start(box)
