@@ -109,6 +109,7 @@ class StripDesk:
         self._look_around()
         taken = True
         if isinstance(event, events.Key):
+            strip.looked_at(time.monotonic())
             strip.key(name_of(event), event.time)
         elif isinstance(event, events.Paste):
             strip.paste()

@@ -155,6 +155,11 @@ class Strip:
             self.left = max(0.0, self.left - credit)
             self.left = 0.0 if self.left < 1e-9 else self.left
 
+    def looked_at(self, now: float) -> None:
+        """Before a key is judged: whether what it answers to was painted lately, however early the key was made."""
+        if self.counting:
+            self._gap(now)
+
     def key(self, name: str, made_at: float) -> None:
         """A key; `name` is the character, or the terminal's name of the key, and `made_at` when it was read."""
         if not self.open:

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from console.actions.plan import Plan, Step
+from console.actions.plan import Plan, Stage, Step
 from console.execution.runner_base import groups
 from console.execution.scripts import script
 
@@ -120,13 +120,21 @@ def _plain(step: Step) -> dict[str, Any]:
     return found
 
 
+BOOKS = ("owe-", "settle-")
+"""How the steps begin that write down or strike out a debt."""
 OUTLINE = ("id", "stage", "title", "host", "usual", "limit", "together", "detached", "optional")
 """What a console shows of a step."""
 
 
 def _outline(steps: Sequence[Step]) -> list[dict[str, Any]]:
     """The steps without their commands, ahead of them in the file: of a long one only the beginning is looked at."""
-    return [{key: plain[key] for key in OUTLINE} for plain in map(_plain, steps)]
+    plain = [(step, _plain(step)) for step in steps]
+    return [{**{key: row[key] for key in OUTLINE}, "acts": _acts(step)} for step, row in plain]
+
+
+def _acts(step: Step) -> bool:
+    """Whether its command does something to the lane: one that only waits, or keeps books, does not."""
+    return bool(step.argv) and step.stage is not Stage.EVIDENCE and not step.id.startswith(BOOKS)
 
 
 def time_limit(operation: Operation) -> float:

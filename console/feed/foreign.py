@@ -141,14 +141,16 @@ def _ahead(snapshot: Snapshot, lane: LaneView) -> float:
 def _step_of(deed: Deed, operation: Operation, lane: LaneView, ahead: float) -> StepView | None:
     """The step that it was, by kind, host and time; launchers on the head reach every rank."""
     at = deed.event.wall + ahead
+    found = []
     for step in (*operation.steps, *operation.rescue):
-        if step.began is None or step.stage not in _STAGES.get(deed.event.deed, ()):
+        if step.began is None or not step.acts or step.stage not in _STAGES.get(deed.event.deed, ()):
             continue
         if step.host not in (deed.host, lane.lane.head):
             continue
+        away = max(step.began - at, at - _end(step, operation), 0.0)
         if step.began - BEFORE_S <= at <= _end(step, operation) + AFTER_S:
-            return step
-    return None
+            found.append((away, -step.began, step))
+    return min(found, key=lambda one: one[:2])[2] if found else None
 
 
 def _end(step: StepView, operation: Operation) -> float:

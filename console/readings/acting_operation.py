@@ -133,6 +133,7 @@ def _planned(raw: Sequence[Any]) -> Iterator[StepView]:
             together=text_of(item.get("together"), 40),
             detached=item.get("detached") is True,
             optional=item.get("optional") is True,
+            acts=item.get("acts") is not False,
         )
 
 

@@ -113,6 +113,8 @@ class StepView:
     """It runs as a unit of its own on its host."""
     optional: bool = False
     """Its failure holds nothing up."""
+    acts: bool = True
+    """It does something to the lane: it neither waits nor keeps books alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,6 +194,13 @@ def test_a_gap_over_a_second_cancels_also_when_a_key_comes_first(by: By) -> None
 # --- the countdown ----------------------------------------------------------------------------------------------------
 
 
+def test_a_stall_cancels_also_where_the_key_was_made_as_it_began() -> None:
+    strip, now = armed()
+    strip.looked_at(now + GAP_S + 0.1)
+    strip.key("k", now + 0.1)
+    assert strip.phase is Phase.CANCELLED and "stood still" in strip.why
+
+
 def test_a_countdown_that_is_watched_to_its_end_goes_by_itself() -> None:
     strip, now = armed(By.COUNTDOWN)
     now = ticks(strip, now, 3.0)

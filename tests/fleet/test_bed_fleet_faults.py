@@ -60,6 +60,15 @@ def launches(fleet: ActingFleet) -> list[str]:
     return [row for row in rows if any(part in row for part in LAUNCHES) and "ps -ww" not in row]
 
 
+def signal_launch(fleet: ActingFleet, word: str) -> list[str]:
+    """Send a signal to the launchers that run on the head; their pids."""
+    rows = [row.split(None, 1) for row in fleet.head.root("ps", "-ww", "-e", "-o", "pid=,args=").splitlines()]
+    pids = [pid for pid, args in rows if "launch/production.sh" in args]
+    assert pids, "a launcher runs"
+    fleet.head.root("kill", f"-{word}", *pids, check=False)
+    return pids
+
+
 def test_a_preflight_that_fails_is_told_truthfully(fleet: ActingFleet, console: Console) -> None:
     """The launcher says `the fleet is DOWN`, though nothing was stopped: the old engine serves, unwatched."""
     before = fleet.standing()
@@ -68,7 +77,7 @@ def test_a_preflight_that_fails_is_told_truthfully(fleet: ActingFleet, console: 
         done = console.do("relaunch")
         assert done.code == NEEDS_OPERATOR, done.text
         last = next(one for one in reversed(journal(fleet.head, "dsv41")) if one.get("id") == "launch")
-        assert "nothing was stopped or started" in last["words"], last
+        assert "replaced nothing" in last["words"], last
         assert fleet.standing() == before and fleet.statuses() == ["running"] * 3
         assert kept(fleet.head, "dsv41", "debts.json") or fleet.watchdogs(), "the watchdog is armed, or owed"
         console.ledger_good()
@@ -95,10 +104,11 @@ def test_a_worker_that_dies_at_boot_ends_the_launcher_at_once(fleet: ActingFleet
     console.ledger_good()
 
     fleet.heal()
+    leads_to = console.plan("rollback")["to"]
     done = console.do("rollback")
     assert done.code == GOOD, done.text
     found = fleet.standing()
-    assert found is not None and (found.revision, found.rows) == (OLD, {0: "own", 1: "own", 2: "own"})
+    assert found is not None and found.revision.startswith(leads_to) and set(found.rows.values()) == {"own"}
     fleet.until_armed()
     assert not kept(fleet.head, "dsv41", "debts.json")
 
@@ -173,13 +183,13 @@ def test_a_watchdog_whose_launch_is_under_way_is_left_alone(fleet: ActingFleet, 
     fleet.hosts[1].docker("kill", CONTAINER)
     wait_for(lambda: "running launch/production.sh" in fleet.watchdog_log(), "the watchdog launches", limit=90)
     pid = fleet.watchdogs()
-    fleet.head.root("sh", "-c", "pkill -STOP -f launch/production.sh")
+    held = signal_launch(fleet, "STOP")
     try:
         done = console.do("disarm")
         assert done.code in (NEEDS_OPERATOR, REFUSED) and "launch is under way" in done.text, done.text
         assert fleet.watchdogs() == pid
     finally:
-        fleet.head.root("sh", "-c", "pkill -CONT -f launch/production.sh")
+        fleet.head.root("kill", "-CONT", *held, check=False)
 
 
 def test_an_operators_own_relaunch_underneath_is_not_run_into(fleet: ActingFleet, console: Console) -> None:

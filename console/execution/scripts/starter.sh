@@ -24,13 +24,14 @@ lingers() {
     [ -e "/var/lib/systemd/linger/$me" ] || [ "$(timeout 10 loginctl show-user "$me" -p Linger </dev/null 2>/dev/null)" = Linger=yes ]
 }
 
-# sets why_user, why_system: '' where steps can run there, else why not
+# sets why_user, why_system: '' where steps can run there, else why not. $1: `auto` leaves out what does not matter then
 places() {
     why_user= why_system=
     if [ ! -d /run/systemd/system ] || ! command -v systemd-run >/dev/null 2>&1; then
         why_user="no systemd here" why_system="no systemd here"
         return 0
     fi
+    if [ "${1:-}" = auto ] && [ "$uid" = 0 ]; then return 0; fi
     if ! lingers; then
         why_user="$me does not linger, so its units end at logout (loginctl enable-linger $me)"
     else
@@ -41,6 +42,7 @@ places() {
         *) why_user="the user manager of $me does not answer" ;;
         esac
     fi
+    if [ "${1:-}" = auto ] && [ -z "$why_user" ]; then return 0; fi
     [ "$uid" = 0 ] || timeout 10 sudo -n systemd-run --version </dev/null >/dev/null 2>&1 || why_system="$me has no sudo without a password"
 }
 
@@ -69,6 +71,13 @@ choose() {
 
 # $1 as one word of a shell script, as $quoted
 quote() {
+    case $1 in
+    *\'*) ;;
+    *)
+        quoted="'$1'"
+        return
+        ;;
+    esac
     quoted=$(printf '%sx\n' "$1" | sed "s/'/'\\\\''/g")
     quoted="'${quoted%x}'"
 }
@@ -93,6 +102,21 @@ login_path() {
     *":$HOME/.local/bin:"*) ;;
     *) [ ! -d "$HOME/.local/bin" ] || path=$HOME/.local/bin:$path ;;
     esac
+}
+
+# path, why_user and why_system out of lines
+told() {
+    path= why_user= why_system=
+    while IFS= read -r row; do
+        case $row in
+        path=*) path=${row#*=} ;;
+        user=*) why_user=${row#*=} ;;
+        system=*) why_system=${row#*=} ;;
+        esac
+    done <<LANESWAP_TOLD
+$1
+LANESWAP_TOLD
+    [ -n "$path" ] || cannot "this account's login path could not be read"
 }
 
 # S/run: claims the step, then becomes its command, which keeps its process id
@@ -335,10 +359,16 @@ start() {
     HOME=${HOME:-$(getent passwd "$me" | cut -d: -f6)}
     runtime=
     [ ! -O "$XDG_RUNTIME_DIR" ] || runtime=$XDG_RUNTIME_DIR
-    places
+    # a login shell takes its time: what it says comes beside the answers on where the step can run
+    said=$(
+        { login_path && printf 'path=%s\n' "$path"; } &
+        places "$wanted"
+        printf '%s\n' "user=$why_user" "system=$why_system"
+        wait
+    )
+    told "$said"
     choose "$wanted"
     chosen=$mode
-    login_path
     lock
     fence "$epoch"
     look locked
