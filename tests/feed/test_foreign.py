@@ -142,3 +142,15 @@ def test_deeds_are_told_from_what_happens_by_itself() -> None:
     site, gone = Event(1.0, LANE, "x", deed="site"), Event(1.0, "n2", "x", deed="container")
     found = list(deeds_of([Event(1.0, LANE, "boot"), site, gone], {LANE: HEAD}, 5.0))
     assert found == [Deed(site, HEAD, 5.0, lane=LANE), Deed(gone, "n2", 5.0)]
+
+
+def test_a_step_that_only_waits_or_keeps_books_did_nothing() -> None:
+    quiet = replace(STOP, acts=False)
+    (after,) = told(deed(), picture(replace(RUNS, steps=(quiet,))))
+    assert after.foreign and after.text.startswith("foreign: ")
+
+
+def test_the_nearest_step_is_the_one() -> None:
+    before = replace(STOP, id="start-0", stage="boot", title="start rank 0", began=AT - 40, ended=AT - 12)
+    (after,) = told(deed(), picture(replace(RUNS, steps=(before, STOP))))
+    assert "(ana: stop rank 0)" in after.text
