@@ -91,7 +91,9 @@ def test_every_key_of_a_fault_has_its_row_and_default(kind: str, model: type[Bas
     part = text[start : text.find('`kind = "', start + 1)]
     table = {row[0].strip("`"): row[1] for row in rows(part) if len(row) == 3}
     expected = {
-        key: default_of(field) for key, field in model.model_fields.items() if key not in ("kind", "at", "until", "after")
+        key: default_of(field)
+        for key, field in model.model_fields.items()
+        if key not in ("kind", "at", "until", "after")
     }
     assert table == expected
     assert names(text) >= {"kind", "at", "until", "after"}

@@ -111,7 +111,7 @@ async def _plan(feed: Feed, lane: str, action: str, drain: float, wait: float, *
     from console.execution.hands import Wish
 
     async with lane_ready(feed, lane, wait) as ready:
-        made, decision = await ready.hands.plan(lane, Verb(action), Wish(drain_s=drain))
+        made, decision = await ready.hands.deciding.plan(lane, Verb(action), Wish(drain_s=drain))
         if json:
             print(json_text.dumps({**as_json(made), "policy": policy_json(decision)}, indent=2, allow_nan=False))
         else:

@@ -8,11 +8,14 @@ from dataclasses import dataclass, replace
 
 from console.actions.plan import Plan, Verb
 from console.actions.plans import plan_of
-from console.execution import policy, window
+from console.actions.underway import acting_of
+from console.execution import files, policy, window
 from console.execution.ledger import Ledger, LedgerError
 from console.execution.policy import Decision, Refused
 from console.execution.situation import Me, situation
 from console.execution.tenure import Ground, Tenure, frozen_plan
+from console.readings.acting import CURRENT
+from console.sanitize import word
 from console.snapshot import LaneView, Snapshot
 
 
@@ -26,6 +29,8 @@ class Wish:
 
 
 NO_WISH = Wish()
+NEWEST_S = 2.0
+"""Seconds that the head has to name its newest operation before an action begins; nothing waits longer for that."""
 
 
 class Deciding:
@@ -55,6 +60,27 @@ class Deciding:
         except LedgerError:
             return False
         return True
+
+    async def newest(self, lane: str) -> str:
+        """The newest operation by the head's own word, now; '' where there is none, or it does not say in time."""
+        link, folder = self.tenure.way(lane)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(NEWEST_S):
+                return (await files.read(link, folder, CURRENT)).text.strip()
+        return ""
+
+    def no_other(self, lane: str, newest: str) -> None:
+        """Raises Refused where the head names a newer operation than the one that was seen: it was begun just now, by
+        this console or by another one of this operator, and may run."""
+        acting = acting_of(self.view(lane))
+        seen = acting.operation.id if acting is not None and acting.operation is not None else ""
+        if newest and acting is not None and newest != seen:
+            raise Refused(f"{word(newest, 80)} was just begun and is not read yet; look again")
+
+    def lease_id(self, lane: str) -> str:
+        """Of the lease that is shown; '' without one."""
+        acting = acting_of(self.view(lane))
+        return acting.lease.id if acting is not None and acting.lease is not None else ""
 
     def view(self, lane: str) -> LaneView:
         """The lane now."""

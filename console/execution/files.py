@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from console.execution.scripts import Answer, Exit, ask
 from console.reach.link import Link
 
-MOST = 1 << 20
-"""Bytes of a file that are read at once."""
+MOST = 4 << 20
+"""Bytes of a file that are read at once: the operation file of 12 ranks has more than 1 MiB."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from console.execution.ledger import Entry, Ledger, LedgerError, ledger_file
 from console.execution.policy import Confirmation, Decision, Refused
 from console.execution.recording import NOT_BEGUN, Recording
 from console.execution.situation import is_mine, me
-from console.execution.tenure import Ground, Tenure
+from console.execution.tenure import Ground, HeldByAnother, Tenure
 from console.readings.acting_types import Lease, OperationState
 from console.readings.ledger import Record
 from console.readings.redaction import secrets_of
@@ -93,9 +93,10 @@ class Hands:
         await self._carrying.close()
 
     async def plan(self, lane: str, verb: Verb, wish: Wish = NO_WISH) -> tuple[Plan, Decision]:
-        """What the action would do now, and what it takes for it to go."""
+        """What the action would do now, and what it takes for it to go. What it needs is tried out meanwhile."""
         plan, decision = await self.deciding.plan(lane, verb, wish)
-        self._carrying.prepare(self.deciding.view(lane), plan)
+        if not decision.denied:
+            self._carrying.prepare(self.deciding.view(lane), plan)
         return plan, decision
 
     # --- acting ----------------------------------------------------------------------------------------------------
@@ -122,8 +123,10 @@ class Hands:
             now = self.deciding.planned(plan.lane, plan.verb, wish)
             if now.id != plan.id:
                 raise Refused(f"what it rests on has changed: {changed(plan, now)}")
-            fresh = self.deciding.decided(now, wish, ledger_ok=await self.deciding.writable())
+            writable, newest = await asyncio.gather(self.deciding.writable(), self.deciding.newest(plan.lane))
+            fresh = self.deciding.decided(now, wish, ledger_ok=writable)
             same_situation(decision, fresh)
+            self.deciding.no_other(plan.lane, newest)
             grant = policy.grant(fresh, confirmation, plan.id, policy.clock())
             # spent before lease and record are asked for: a slow head must not let a leave run out half used
             policy.spend(grant, plan.id, plan.verb, plan.lane, policy.clock(), fresh.epoch)
@@ -190,8 +193,12 @@ class Hands:
     async def _held(self, plan: Plan, decision: Decision) -> tuple[Lease | None, str]:
         """The lease that it goes under; None only for break-glass without a head. Raises Refused."""
         view = self.deciding.view(plan.lane)
+        # a rollback takes the lane from whoever holds it; all else from nobody but the one who was shown
+        seen = self.deciding.lease_id(plan.lane) if plan.verb is not Verb.ROLLBACK else ""
         try:
-            held, came_from = await self.tenure.hold(view, plan.verb.value, over=decision.takes_over)
+            held, came_from = await self.tenure.hold(view, plan.verb.value, over=decision.takes_over, shown=seen)
+        except HeldByAnother:
+            raise  # break-glass goes without a lease that nobody can give, never past one that another holds
         except Refused:
             if decision.break_glass:
                 return None, ""

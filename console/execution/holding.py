@@ -67,8 +67,7 @@ class Holding:
         return "; where a sequence would run is not known yet"
 
     async def _opened(self, lane: str, asked: window.Opening) -> window.Window:
-        if self._deciding.read_only:
-            raise Refused("this console is read-only (--read-only)")
+        self._may_write()
         view = self._deciding.view(lane)
         plan = self._deciding.planned(lane, Verb.ROLLBACK, NO_WISH)
         now = head_now(self._ground.snapshot(), view)
@@ -112,7 +111,13 @@ class Holding:
             return f"the window stays open: {refused}"
         return words
 
+    def _may_write(self) -> None:
+        """Raises Refused."""
+        if self._deciding.read_only:
+            raise Refused("this console is read-only (--read-only)")
+
     async def _closed(self, lane: str, typed: str) -> str:
+        self._may_write()
         view = self._deciding.view(lane)
         opened = await self._tenure.read_window(lane)
         if opened is None:
@@ -138,6 +143,7 @@ class Holding:
     async def offer(self, lane: str, to: str) -> str:
         """Offer the lease to another operator; '' takes the offer back."""
         try:
+            self._may_write()
             await self._tenure.offer(self._deciding.view(lane), to)
             await self.note(lane, f"{lane} offered to {word(to, 80) or 'nobody any more'}", 0)
         except Refused as refused:
@@ -147,6 +153,7 @@ class Holding:
     async def accept(self, lane: str) -> str:
         """Take a lease that was offered to us."""
         try:
+            self._may_write()
             held, came_from = await self._tenure.accept(self._deciding.view(lane))
             await self.note(lane, f"{lane} accepted", held.epoch, "", came_from)
             more = await self._adopt(lane, held)
@@ -156,10 +163,10 @@ class Holding:
 
     async def take_over(self, lane: str, typed: str) -> str:
         """Take the lane from whoever holds it: their next step is fenced off."""
-        if typed != lane or self._deciding.read_only:
-            why = "this console is read-only" if self._deciding.read_only else f"type the lane's name, {lane}"
-            return f"not taken over: {why}"
+        if typed != lane:
+            return f"not taken over: type the lane's name, {lane}"
         try:
+            self._may_write()
             held, came_from = await self._tenure.hold(self._deciding.view(lane), "taken over", over=True)
             await self.note(lane, f"{lane} taken over", held.epoch, "", came_from)
             more = await self._adopt(lane, held) if came_from else ""

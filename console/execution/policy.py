@@ -97,6 +97,8 @@ class Situation:
     """The operation of ours that runs now, in words."""
     running_verb: Verb | None = None
     """What that operation does; None where it is not known."""
+    running_known: bool = True
+    """False: nobody can tell whether it still runs (its files are gone, its runner cannot be seen)."""
     break_glass: bool = False
     """The operator asks for break-glass (`--break-glass`); opens nothing but a relaunch with stale facts."""
     epoch: int = 0
@@ -200,7 +202,7 @@ def _denied(verb: Verb, situation: Situation) -> tuple[str, bool]:
 
 def _runs(verb: Verb, situation: Situation) -> str:
     """Why it cannot go beside or in place of what runs; '' where it ends that."""
-    if verb is situation.running_verb:
+    if verb is situation.running_verb and (situation.running_known or verb is not Verb.ROLLBACK):
         return f"{situation.running} runs already: attach to it, or end it first"
     if verb in (Verb.STOP, Verb.ROLLBACK):
         return ""

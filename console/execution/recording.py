@@ -49,6 +49,8 @@ class _Open:
     """Unix seconds at which an earlier console meant it; None for one of this console."""
     after: float | None = None
     """Of one that is carried on: what its journal said until then is known already."""
+    seen: bool = False
+    """It was the newest of its lane once."""
 
 
 class Recording:
@@ -140,7 +142,10 @@ class Recording:
         if operation is None:
             return
         await self._write_up(operation)
-        if (kept := self._open.get(operation.id)) is None or _not_yet(operation, kept):
+        if (kept := self._open.get(operation.id)) is None:
+            return
+        kept.seen = True
+        if _not_yet(operation, kept):
             return
         for step in operation.steps:
             if step.state not in _STILL and step.id not in kept.told:
@@ -180,7 +185,8 @@ class Recording:
                     continue  # a lane that the fleet has no more
                 acting = view.acting.value if view.acting is not None else None
                 newest = acting.operation if acting is not None else None
-                if kept.since is None or acting is None or (newest is not None and newest.id == op):
+                known = kept.since is not None or kept.seen  # one that was just begun is not the newest here yet
+                if not known or acting is None or (newest is not None and newest.id == op):
                     continue
                 try:
                     await self._found_out(op, kept)

@@ -39,11 +39,13 @@ from console.execution.runner_base import (
     missing,
     said,
 )
-from console.execution.runner_hosts import Hosts, pool
+from console.execution.runner_hosts import Answers, Hosts, pool
 
 WATCH_EVERY = 2.0
 LEAST_ON_RESUME = 5.0
 """Seconds that a step has at least when it is looked up after a break."""
+FRESH = 1.0
+"""Seconds: an answer that had to wait longer than this for the head's fence is asked for anew before a step begins."""
 GENTLE = ("evidence", "watchdog")
 """Stages that leave the lane as it runs: when they fail there is nothing to rescue."""
 
@@ -179,13 +181,12 @@ class Runner:
 
     def _begin(self, a: Attempt) -> tuple[str, str]:
         """From the start: is it ours, is it needed, may it begin; then the line, then the command."""
-        trouble = self.hosts.ours(lambda: self._left(a))
+        trouble, already, before = self._first_look(a)
         if trouble:
             return FAILED, trouble
-        already = self.hosts.ask(a.step["already"])
         if already and all(done.status == 0 for _, done in already):
             return SATISFIED, said(already)
-        trouble = self._before(a)
+        trouble = self._before(a, before)
         if trouble:
             return FAILED, trouble
         self._tell(a.step, a.kind, RUNNING, "")
@@ -278,15 +279,36 @@ class Runner:
 
     # -- questions
 
-    def _before(self, a: Attempt) -> str:
+    def _first_look(self, a: Attempt) -> tuple[str, Answers, Answers]:
+        """Why it is not ours to begin, '' if it is, with what `already` and `before` say: asked side by side, for only
+        the fence may forbid, and questions change nothing. Raises Fenced."""
+        already, both = len(a.step["already"]), [*a.step["already"], *a.step["before"]]
+        asked = self.clock.mono()
+        late: list[bool] = []
+
+        def ours() -> str:
+            trouble = self.hosts.ours(lambda: self._left(a))
+            late.append(self.clock.mono() - asked > FRESH)
+            return trouble
+
+        if not both:
+            return ours(), [], []
+        with pool(2) as threads:
+            trouble, answers = threads.map(lambda one: one(), (ours, lambda: self.hosts.ask(both)))
+        if late[0] and not trouble:
+            answers = self.hosts.ask(both)
+        return trouble, answers[:already], answers[already:]
+
+    def _before(self, a: Attempt, answers: Answers) -> str:
         """'' if all that must hold does. A lost answer is asked for again; a no and an unknown are final."""
         while True:
-            bad = [pair for pair in self.hosts.ask(a.step["before"]) if pair[1].status != 0]
+            bad = [pair for pair in answers if pair[1].status != 0]
             if not bad:
                 return ""
             if self._left(a) <= 0 or any(done.status is not None for _, done in bad):
                 return f"not begun: {missing(bad)}"
             self.hosts.pause(1.0)
+            answers = self.hosts.ask(a.step["before"])
 
     def _watch(self, a: Attempt) -> str:
         """What has gone wrong meanwhile, asked every two seconds; '' if nothing."""

@@ -8,14 +8,12 @@ import contextlib
 import fcntl
 import json
 import os
-import secrets
 import shlex
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from console.execution.runner import Runner
@@ -100,7 +98,7 @@ class Shell:
         prefix = self._reach[host]
         if not prefix:
             return self._run(list(argv), stdin, limit, may_end=True)
-        mark = secrets.token_hex(12)
+        mark = os.urandom(12).hex()
         done = self._run([*prefix, SHELL], framed(argv, stdin, mark), limit, may_end=question)
         return unframed(done, mark)
 
@@ -178,12 +176,13 @@ def carry_out(folder: str) -> int:
     except OSError:
         print("another runner carries it out", file=sys.stderr)
         return ALREADY
-    plan = Path(folder, "plan.json")
-    operation = json.loads(plan.read_text(encoding="utf-8"))
+    plan = os.path.join(folder, "plan.json")
+    with open(plan, encoding="utf-8") as file:
+        operation = json.load(file)
 
     def reload() -> dict[str, Any]:
-        with contextlib.suppress(OSError, ValueError):
-            found = json.loads(plan.read_text(encoding="utf-8"))
+        with contextlib.suppress(OSError, ValueError), open(plan, encoding="utf-8") as file:
+            found = json.load(file)
             return found if isinstance(found, dict) else operation
         return dict(operation)
 
@@ -247,8 +246,8 @@ def _told(folder: str) -> tuple[str, bool, int | None]:
     """What whoever stops us left in the file `stop`: `steps 7 ana` ends what runs as units too, under epoch 7;
     `runner 7 ana` leaves that running."""
     words = ""
-    with contextlib.suppress(OSError):
-        words = Path(folder, "stop").read_text(encoding="utf-8", errors="replace").strip()[:200]
+    with contextlib.suppress(OSError), open(os.path.join(folder, "stop"), encoding="utf-8", errors="replace") as file:
+        words = file.read().strip()[:200]
     what, _, rest = words.partition(" ")
     epoch, _, who = rest.partition(" ")
     return (f"stopped by {who}" if who else "told to stop"), what == "steps", int(epoch) if epoch.isdigit() else None

@@ -4,12 +4,11 @@ Standard library only, nothing newer than Python 3.8: a part of the one file tha
 
 from __future__ import annotations
 
-import concurrent.futures
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from console.execution.runner_base import (
     DONE,
@@ -39,12 +38,18 @@ FENCE_LIMIT = 5.0
 LONG_POLL = 2
 """Seconds that a host waits for a unit's end before it says that it still runs."""
 QUICK = 30.0
-"""Seconds after its beginning in which the end of a unit is seen within 0.1 s, later within 0.5 s."""
+"""Seconds after its beginning in which the end of a unit is seen within 0.05 s, later within 0.5 s."""
 ADOPTION = 5.0
 """Seconds in which whoever took the lease over may tell a fenced operation to go on under the new epoch."""
 STOP_GRACE = 20
+TOGETHER = 6
+"""sshd drops logins when more come at once."""
 LAST_BYTES = 2000
 """Of a unit's log, in which its last words are looked for."""
+
+
+if TYPE_CHECKING:  # Python 3.8 knows no list[...] outside of annotations
+    Answers = list[tuple[dict[str, Any], Done]]
 
 
 class Hosts:
@@ -151,7 +156,7 @@ class Hosts:
                 return ended(int(code), words) if re.fullmatch(r"\d{1,3}", code) else {"state": LOST}
             return found if found.get("state") else None
         quick = self.clock.wall() - a.since < QUICK
-        times, rest = (LONG_POLL * 10, "0.1") if quick else (LONG_POLL * 2, "0.5")
+        times, rest = (LONG_POLL * 20, "0.05") if quick else (LONG_POLL * 2, "0.5")
         wait = ["sh", "-c", WAIT, "laneswap", self.operation["starter"], *self._place(a.id), str(times), rest]
         found = keys_of(self._question(a.host, wait, "", LONG_POLL + LOOK_LIMIT).out)
         return found if found.get("state") else None
@@ -180,7 +185,7 @@ class Hosts:
 
     # -- questions
 
-    def ask(self, probes: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], Done]]:
+    def ask(self, probes: Sequence[dict[str, Any]]) -> Answers:
         """All of them at once. Raises Halted."""
         if not probes:
             return []
@@ -190,7 +195,7 @@ class Hosts:
             return probe, self._question(probe["host"], argv, probe["stdin"], PROBE_LIMIT)
 
         with pool(len(probes)) as threads:
-            answers = list(threads.map(one, probes))
+            answers: Answers = threads.map(one, probes)
         if self.halt.is_set():
             raise Halted
         return answers
@@ -211,6 +216,49 @@ class Hosts:
         return ["sh", "-c", self.operation["starter"], "laneswap", verb, *self._place(step), *more]
 
 
-def pool(workers: int) -> concurrent.futures.ThreadPoolExecutor:
-    """At most six at once: sshd drops logins when more come together."""
-    return concurrent.futures.ThreadPoolExecutor(max(1, min(workers, 6)))
+class Pool:
+    """Threads for one piece of work. `concurrent.futures` would be the larger part of the runner's own start."""
+
+    def __init__(self, workers: int) -> None:
+        """At most TOGETHER at once; one alone is the caller's own thread."""
+        self._workers = max(1, min(workers, TOGETHER))
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def map(self, act: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+        """What `act` makes of each, in order, once all have ended; then raises what the first of them raised."""
+        todo = list(enumerate(items))
+        found: dict[int, Any] = {}
+        raised: dict[int, BaseException] = {}
+        left = iter(todo)
+        turn = threading.Lock()
+
+        def work() -> None:
+            while True:
+                with turn:
+                    index, item = next(left, (-1, None))
+                if index < 0:
+                    return
+                try:
+                    found[index] = act(item)
+                except BaseException as error:  # handed to the caller, which raises it
+                    raised[index] = error
+
+        helpers = [threading.Thread(target=work) for _ in range(min(self._workers, len(todo)) - 1)]
+        for helper in helpers:
+            helper.start()
+        work()
+        for helper in helpers:
+            helper.join()
+        if raised:
+            raise raised[min(raised)]
+        return [found[index] for index, _ in todo]
+
+
+def pool(workers: int) -> Pool:
+    """Threads for that many pieces of work at most."""
+    return Pool(workers)

@@ -89,7 +89,7 @@ def situation(
         running = None
     return Situation(
         lane=lane.name,
-        window_open=window is not None and holder is Holder.ME,
+        window_open=window is not None and holder is Holder.ME and window.operator == own.operator,
         holder=holder,
         holder_name=name,
         unknown=tuple(dict.fromkeys((*plan.unknown, *(f"{host}: out of reach" for host in plan.left_out)))),
@@ -100,6 +100,7 @@ def situation(
         refused=plan.refused,
         running=f"{running.verb} (operation {running.id})" if running is not None else "",
         running_verb=_verb(running.verb) if running is not None else None,
+        running_known=running is None or running.unread or running.state is OperationState.RUNNING,
         break_glass=break_glass,
         epoch=acting.lease.epoch if acting is not None and acting.lease is not None and holder is Holder.ME else 0,
     )

@@ -21,6 +21,10 @@ from console.snapshot import LaneView, Snapshot
 WINDOW, DEBTS = "window.json", "debts.json"
 
 
+class HeldByAnother(Refused):
+    """Somebody else holds the lane, by the head's own word."""
+
+
 class Ground(Protocol):
     """What the operator's hands stand on: the feed, or a rehearsal of it."""
 
@@ -69,25 +73,26 @@ class Tenure:
         fleet = self._ground.snapshot().fleet
         return self._ground.links[fleet.lanes[lane].head], fleet.lane_folder(lane)
 
-    async def hold(self, view: LaneView, purpose: str, *, over: bool = False) -> tuple[Lease, str]:
-        """A lease that is ours for sure, and whom it was taken from ('' if nobody). Raises Refused.
+    async def hold(self, view: LaneView, purpose: str, *, over: bool = False, shown: str = "") -> tuple[Lease, str]:
+        """A lease that is ours for sure, and whom it was taken from ('' if nobody). Raises Refused, and HeldByAnother.
 
-        `over`: may be taken from another, or from whoever let it run out.
+        `over`: may be taken from another, or from whoever let it run out; with `shown` from the lease of that id alone.
         """
         keeper = self._keepers.get(view.name)
         if keeper is not None and await keeper.mine():
             return keeper.lease, ""
         words = await self._drop(view.name)
         if words and not over:
-            raise Refused(f"fenced off: {words}. Queued keys were dropped")
+            raise HeldByAnother(f"fenced off: {words}. Queued keys were dropped")
         link, folder = self.way(view.name)
         if (known := self._ours(view)) is not None:
             answer = await lease.renew(link, folder, known.id)
             if answer.granted:
                 return self._keep(view.name, answer), ""
         answer = await lease.take(link, folder, self.own.operator, self.own.console, purpose)
-        if not answer.granted and answer.lease is not None and (over or is_mine(answer.lease, self.own)):
-            seen = answer.lease.id
+        found = answer.lease if not answer.granted else None
+        if found is not None and (is_mine(found, self.own) or (over and shown in ("", found.id))):
+            seen = found.id
             answer = await lease.take(link, folder, self.own.operator, self.own.console, purpose, over=True, seen=seen)
         elif answer.damaged and over:
             answer = await lease.take(link, folder, self.own.operator, self.own.console, purpose, over=True)
@@ -109,20 +114,22 @@ class Tenure:
             await keeper.release()
 
     async def close(self, keep: frozenset[str]) -> None:
-        """Stop renewing; leases of lanes in `keep` run out by themselves, the others are given back."""
+        """Stop renewing; leases of lanes in `keep`, and those on offer, run out by themselves; the others are given
+        back."""
         for lane in tuple(self._keepers):
-            if lane in keep:
+            if lane in keep or self._keepers[lane].lease.offered_to:
                 await self._drop(lane)
             else:
                 await self.release(lane)
 
     async def offer(self, view: LaneView, to: str) -> None:
-        """Offer the lease to another operator. Raises Refused."""
+        """Offer the lease to another operator, who may accept it when this console is gone. Raises Refused."""
         held, _ = await self.hold(view, "hand over")
         link, folder = self.way(view.name)
         answer = await lease.offer(link, folder, held.id, to)
-        if not answer.granted:
+        if not answer.granted or answer.lease is None:
             raise Refused(_why(answer))
+        self._keepers[view.name].lease = answer.lease
 
     async def accept(self, view: LaneView) -> tuple[Lease, str]:
         """Take what was offered to us: the lease, and who offered it. Raises Refused."""
@@ -178,7 +185,8 @@ class Tenure:
 
     def _keep(self, lane: str, answer: LeaseAnswer) -> Lease:
         if not answer.granted or answer.lease is None:
-            raise Refused(_why(answer))
+            held = not answer.unknown and answer.lease is not None
+            raise (HeldByAnother if held else Refused)(_why(answer))
         link, folder = self.way(lane)
         keeper = self._keepers[lane] = Keeper(link, folder, answer.lease)
         keeper.start()

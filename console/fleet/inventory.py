@@ -239,7 +239,7 @@ class Fleet(Strict):
     """Seconds between readings."""
     notify: Notify = Notify()
     """How alarms reach people."""
-    state: str = "/var/tmp/laneswap"
+    state: str = "/var/tmp/laneswap"  # noqa: S108 - it has to be one path for all accounts; scripts refuse a shared one
     """Folder on every host in which leases, windows, operations and their logs are kept: the same for all accounts."""
     hosts: dict[Name, Host]
     """Machines by name, in rank order."""

@@ -160,7 +160,7 @@ async def test_a_plan_that_comes_out_different_is_refused(scene: Scene) -> None:
     async with scene.hands() as hands:
         made, decision = await hands.plan("lane", Verb.STOP)
         scene.plan = replace(scene.plan, facts=(("container", "other"),))
-        with pytest.raises(Refused, match="has changed.*other"):
+        with pytest.raises(Refused, match=r"has changed.*other"):
             await hands.act(made, decision, typed(made))
         assert scene.lines() == []
 
@@ -272,7 +272,7 @@ async def test_with_a_webhook_the_head_is_told_to_watch_over_an_open_window(
             return (await deadman.state(link, folder)).armed
 
         async with asyncio.timeout(PATIENCE):
-            while not await armed():
+            while not await armed():  # noqa: ASYNC110 - a host is asked
                 await asyncio.sleep(0.1)
         assert "http://127.0.0.1:9/hook" not in str(await hands.ledger())
         await deadman.disarm(link, folder)

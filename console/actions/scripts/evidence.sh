@@ -2,6 +2,8 @@
 # LINES: the newest lines of a log, `all` for all of it. A container that is not there has nothing to keep.
 main() {
     folder=$1 seconds=$2 lines=$3
+    # a stop may be on its way beside it, and goes first
+    renice -n 10 -p $$ >/dev/null 2>&1
     engine "$4"
     shift 4
     mkdir -p "$folder" 2>/dev/null || cannot "$folder cannot be made"

@@ -66,7 +66,10 @@ take)
     [ "$#" -ge 6 ] || cannot "usage: lease take D OPERATOR CONSOLE PURPOSE TTL [over [ID [SEEN]]]"
     over=${7:-} id=${8:-} seen=${9:-} from=$l_operator
     if [ "$holder" != held ] || [ -z "$id" ] || [ "$l_id" != "$id" ]; then
-        [ "$holder" != damaged ] || [ "$over" = over ] || cannot "$D/lease is damaged: nobody knows who holds it; take it over"
+        if [ "$holder" = damaged ] && [ "$over" != over ]; then
+            answer
+            cannot "$D/lease is damaged: nobody knows who holds it; take it over"
+        fi
         if [ "$holder" = held ] && { [ "$over" != over ] || { [ -n "$seen" ] && [ "$seen" != "$l_id" ]; }; }; then
             answer
             echo "$l_operator holds the lease" >&2

@@ -361,7 +361,7 @@ start() {
     [ ! -O "$XDG_RUNTIME_DIR" ] || runtime=$XDG_RUNTIME_DIR
     # a login shell takes its time: what it says comes beside the answers on where the step can run
     said=$(
-        { login_path && printf 'path=%s\n' "$path"; } &
+        { login_path; printf 'path=%s\n' "$path"; } &
         places "$wanted"
         printf '%s\n' "user=$why_user" "system=$why_system"
         wait
