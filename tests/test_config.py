@@ -166,7 +166,7 @@ def test_the_schemas_are_printed_as_they_are(capsys: pytest.CaptureFixture[str])
 def test_recipes_are_listed_with_what_they_want(capsys: pytest.CaptureFixture[str]) -> None:
     rows = answer(capsys, "recipes")["recipes"]
     assert [row["name"] for row in rows] == list(shipped())
-    assert {row["name"]: row["vars"] for row in rows}["sglang-fleet-env"] == ["root"]
+    assert {row["name"]: row["vars"] for row in rows}["sglang-fleet-env"] == ["box_ledger", "root"]
     assert run(["config", "recipes"]) == EXIT_GOOD
     assert len(capsys.readouterr().out.splitlines()) == len(rows)
 

@@ -106,8 +106,7 @@ def test_a_kept_container_is_the_way_back() -> None:
         "vllm/vllm-openai:deepseekv41-flash-0909, id 91c7e04b22aa: kept as long as the container is"
     )
     assert found["bind sources"].text == (
-        "1 of 2 seen; /models/dsv41-v21-RETIRED-REF: not looked at, "
-        "docker start makes a missing one empty"
+        "1 of 2 seen; /models/dsv41-v21-RETIRED-REF: not looked at, docker start makes a missing one empty"
     )
     assert found["port"].text == "30006 is held by the lane itself, free after its stop"
     assert "--cpu-offload-gb 60" in found["memory"].text

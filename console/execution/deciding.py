@@ -14,7 +14,7 @@ from console.execution.ledger import Ledger, LedgerError
 from console.execution.policy import Decision, Refused
 from console.execution.situation import Me, situation
 from console.execution.tenure import Ground, Tenure, frozen_plan
-from console.readings.acting import CURRENT
+from console.readings.acting import CURRENT, OPERATION
 from console.sanitize import word
 from console.snapshot import LaneView, Snapshot
 
@@ -72,9 +72,10 @@ class Deciding:
     def no_other(self, lane: str, newest: str) -> None:
         """Raises Refused where the head names a newer operation than the one that was seen: it was begun just now, by
         this console or by another one of this operator, and may run."""
-        acting = acting_of(self.view(lane))
+        reading, now = self.view(lane).acting, self._ground.snapshot().now
+        acting = reading.current(now) if reading is not None else None
         seen = acting.operation.id if acting is not None and acting.operation is not None else ""
-        if newest and acting is not None and newest != seen:
+        if acting is not None and newest != seen and OPERATION.fullmatch(newest):
             raise Refused(f"{word(newest, 80)} was just begun and is not read yet; look again")
 
     def lease_id(self, lane: str) -> str:

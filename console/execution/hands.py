@@ -20,7 +20,7 @@ from console.execution import policy
 from console.execution.carrying import Begun, Carrying, Unclear, operation_id
 from console.execution.deciding import NO_WISH, Deciding, Wish, changed, same_situation, windowed
 from console.execution.holding import Holding
-from console.execution.inflight import beginning
+from console.execution.inflight import alone, beginning
 from console.execution.ledger import Entry, Ledger, LedgerError, ledger_file
 from console.execution.policy import Confirmation, Decision, Refused
 from console.execution.recording import NOT_BEGUN, Recording
@@ -119,7 +119,9 @@ class Hands:
         return await asyncio.shield(task)
 
     async def _begin(self, plan: Plan, decision: Decision, confirmation: Confirmation, wish: Wish) -> Begun:
-        async with self._acting:
+        async with self._acting, alone(self._ledger.file, plan.lane) as first:
+            if not first and plan.verb is not Verb.ROLLBACK:
+                raise Refused(f"another console of yours is just beginning something on {plan.lane}; look again")
             now = self.deciding.planned(plan.lane, plan.verb, wish)
             if now.id != plan.id:
                 raise Refused(f"what it rests on has changed: {changed(plan, now)}")

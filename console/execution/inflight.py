@@ -6,14 +6,18 @@ nobody can still make one of it.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 FOLDER = "beginning"
-"""Beside the ledger; one empty file an operation that is being begun."""
+"""Beside the ledger; one empty file an operation that is being begun, and one a lane, `@NAME`."""
+WAIT_S = 2.0
+"""Seconds that one beginning waits for another one of the same lane to be over."""
+_POLL_S = 0.05
 
 
 @contextlib.contextmanager
@@ -32,6 +36,36 @@ def beginning(ledger: Path, op: str) -> Iterator[None]:
             file.unlink(missing_ok=True)
         if descriptor >= 0:
             os.close(descriptor)
+
+
+@contextlib.asynccontextmanager
+async def alone(ledger: Path, lane: str) -> AsyncIterator[bool]:
+    """One beginning at a time on a lane: consoles of one operator here share its lease, so that no fence parts them.
+    False where another one is at it still after WAIT_S; True also where no file can be made."""
+    descriptor = -1
+    with contextlib.suppress(OSError):
+        folder = ledger.parent / FOLDER
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(folder / f"@{lane}", flags, 0o600)
+    try:
+        yield descriptor < 0 or await _locked(descriptor)
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+async def _locked(descriptor: int) -> bool:
+    for _ in range(round(WAIT_S / _POLL_S)):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            await asyncio.sleep(_POLL_S)
+        except OSError:  # a file system without locks
+            return True
+        else:
+            return True
+    return False
 
 
 def is_beginning(ledger: Path, op: str) -> bool:

@@ -39,7 +39,7 @@ from console.execution.runner_base import (
     missing,
     said,
 )
-from console.execution.runner_hosts import Answers, Hosts, pool
+from console.execution.runner_hosts import Hosts, pool
 
 WATCH_EVERY = 2.0
 LEAST_ON_RESUME = 5.0
@@ -279,7 +279,7 @@ class Runner:
 
     # -- questions
 
-    def _first_look(self, a: Attempt) -> tuple[str, Answers, Answers]:
+    def _first_look(self, a: Attempt) -> tuple[str, list[Any], list[Any]]:
         """Why it is not ours to begin, '' if it is, with what `already` and `before` say: asked side by side, for only
         the fence may forbid, and questions change nothing. Raises Fenced."""
         already, both = len(a.step["already"]), [*a.step["already"], *a.step["before"]]
@@ -299,7 +299,7 @@ class Runner:
             answers = self.hosts.ask(both)
         return trouble, answers[:already], answers[already:]
 
-    def _before(self, a: Attempt, answers: Answers) -> str:
+    def _before(self, a: Attempt, answers: list[Any]) -> str:
         """'' if all that must hold does. A lost answer is asked for again; a no and an unknown are final."""
         while True:
             bad = [pair for pair in answers if pair[1].status != 0]

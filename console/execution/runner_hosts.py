@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from console.execution.runner_base import (
     DONE,
@@ -46,10 +46,6 @@ TOGETHER = 6
 """sshd drops logins when more come at once."""
 LAST_BYTES = 2000
 """Of a unit's log, in which its last words are looked for."""
-
-
-if TYPE_CHECKING:  # Python 3.8 knows no list[...] outside of annotations
-    Answers = list[tuple[dict[str, Any], Done]]
 
 
 class Hosts:
@@ -185,7 +181,7 @@ class Hosts:
 
     # -- questions
 
-    def ask(self, probes: Sequence[dict[str, Any]]) -> Answers:
+    def ask(self, probes: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], Done]]:
         """All of them at once. Raises Halted."""
         if not probes:
             return []
@@ -195,7 +191,7 @@ class Hosts:
             return probe, self._question(probe["host"], argv, probe["stdin"], PROBE_LIMIT)
 
         with pool(len(probes)) as threads:
-            answers: Answers = threads.map(one, probes)
+            answers: list[tuple[dict[str, Any], Done]] = threads.map(one, probes)
         if self.halt.is_set():
             raise Halted
         return answers

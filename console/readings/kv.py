@@ -158,7 +158,7 @@ def _sglang(scrape: Scrape) -> tuple[KvPool, list[str]]:
     if fraction is None:
         notes.append(f"series {SGLANG_USED[0]} and {SGLANG_USAGE[0]} missing: KV use unknown")
     evidence = SGLANG_POOL[0] if size else ""
-    tokens = int(size) if size else None
+    tokens = (int(size) or None) if size else None  # a part of one token is no pool
     if used is None and tokens is not None and fraction is not None and not binding:
         used = fraction * tokens
     return KvPool(tokens, Basis.MEASURED, fraction, used, total(index, SGLANG_EVICTABLE), evidence, binding), notes

@@ -23,7 +23,7 @@ from bed.system import wait_for
 
 pytestmark = [pytest.mark.bed, pytest.mark.timeout(120)]
 
-PARTS = "/usr/lib/python3.11/concurrent"
+PARTS = "/usr/lib/python3.11/json"
 """What the runner needs of python3 and nothing else on a host does."""
 
 
@@ -144,7 +144,7 @@ def test_a_head_that_is_restarted_in_the_middle_is_told_and_carried_on(
     assert went_on.code == NEEDS_OPERATOR and "the host was restarted while it ran" in went_on.out, went_on.text
     again = ana.do("relaunch")
     assert again.code == GOOD, again.text
-    serves(lane, OLD)
+    serves(lane, NEW)
     ana.ledger_good()
     assert ana.outcomes()[-1] == (head.current(), "done")
 

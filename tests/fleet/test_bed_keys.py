@@ -155,10 +155,12 @@ def test_a_window_back_stop_and_relaunch_by_keys(lane: ActingDocker, ana: Operat
     assert head.until_ended() == "done"
     tmux.until("last: relaunch done")
 
+    wait_for(lambda: len(ana.outcomes()) == 3, "all outcomes are recorded", limit=LIMIT)
     tmux.press("e")
     shown = tmux.until("done  relaunch station on bed")
     assert "opened until" in shown and "done  roll back station" in shown and "done  stop station" in shown, shown
     tmux.press("Escape")
+    tmux.until("1 nodes")  # before that Esc and w would be one key to the terminal
     tmux.press("w")
     tmux.answers(("lane name", "station"))
     wait_for(lambda: not head.text("window.json"), "the window is closed", limit=LIMIT)

@@ -1,0 +1,140 @@
+"""Who may begin something: one lease, one beginning at a time, and nothing past a lease that another holds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from manual import beside
+
+from console.actions.plan import Verb
+from console.execution import lease
+from console.execution.policy import Need, Refused
+from console.readings.acting_types import OperationState
+from console.readings.ledger import Kind
+
+on_this_machine = beside("execution", "test_hands")
+go, plan, step, typed, Scene = (getattr(on_this_machine, name) for name in ("go", "plan", "step", "typed", "Scene"))
+
+
+@pytest.fixture
+async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[object]:
+    made = Scene(tmp_path, monkeypatch)
+    await made.feed.start()
+    try:
+        await made.until(lambda: made.acting() is not None, "the head was read")
+        yield made
+    finally:
+        await made.feed.stop()
+
+
+async def test_break_glass_never_goes_past_a_lease_that_another_holds(scene, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    async def full() -> bool:
+        return False
+
+    async with scene.hands() as hands:
+        monkeypatch.setattr(hands.deciding, "writable", full)
+        made, decision = await hands.plan("lane", Verb.STOP)
+        assert decision.break_glass
+        link, folder = hands.tenure.way("lane")
+        assert (await lease.take(link, folder, "ben", "ben@there 1", "a window")).granted
+        with pytest.raises(Refused, match="ben holds the lease"):
+            await hands.begin(made, decision, typed(made, reason="the disk is full"))
+        assert scene.lines() == []
+
+
+async def test_a_lease_that_ran_out_is_taken_from_nobody_else(scene) -> None:  # type: ignore[no-untyped-def]
+    async with scene.hands() as hands:
+        link, folder = hands.tenure.way("lane")
+        await lease.take(link, folder, "ben", "ben@there 1", "a window", ttl=1)
+        await scene.until(lambda: (a := scene.acting()).lease and a.lease.expired(a.clock), "it ran out")
+        made, decision = await hands.plan("lane", Verb.STOP)
+        assert decision.takes_over
+        assert (await lease.take(link, folder, "cara", "cara@else 1", "hers", over=True)).granted
+        with pytest.raises(Refused, match="cara holds the lease"):
+            await hands.begin(made, decision, typed(made))
+        assert scene.lines() == []
+
+
+async def test_a_damaged_lease_can_be_taken_over(scene) -> None:  # type: ignore[no-untyped-def]
+    async with scene.hands() as hands:
+        link, folder = hands.tenure.way("lane")
+        await lease.take(link, folder, "ben", "ben@there 1", "a window", ttl=1)
+        (scene.folder / "state" / "here.lane" / "lease").write_text("garbage\n")
+        assert "is yours" in await hands.take_over("lane", "lane")
+
+
+async def test_two_consoles_of_one_operator_begin_one_operation(scene) -> None:  # type: ignore[no-untyped-def]
+    scene.plan = plan(step("a", "sh", "-c", f"sleep 1; echo a >>{scene.marks}"))
+    async with scene.hands() as one, scene.hands() as two:
+        await one.open_window("lane", "swap to the new one", 1500, "lane")
+        await scene.until(lambda: scene.acting().window is not None, "the window is seen")
+        first, second = await one.plan("lane", Verb.STOP), await two.plan("lane", Verb.RELAUNCH)
+        begun = await asyncio.gather(
+            one.begin(*first, typed(first[0])), two.begin(*second, typed(second[0])), return_exceptions=True
+        )
+        assert sum(isinstance(item, Refused) for item in begun) == 1, begun
+        await scene.until(lambda: scene.lines() == ["a"], "the other one is carried out")
+
+
+async def test_what_was_just_begun_is_not_begun_beside(scene) -> None:  # type: ignore[no-untyped-def]
+    scene.plan = plan(step("a", "sh", "-c", f"sleep 1; echo a >>{scene.marks}"))
+    async with scene.hands() as hands:
+        made, decision = await hands.plan("lane", Verb.RELAUNCH)
+        op = await go(hands)
+        with pytest.raises(Refused, match=r"just begun|runs"):
+            await hands.begin(made, decision, typed(made))
+        await scene.ended(op)
+        assert scene.lines() == ["a"]
+
+
+async def test_what_a_rollback_ended_has_an_outcome_too(scene) -> None:  # type: ignore[no-untyped-def]
+    scene.plan = plan(step("a", "sleep", "30", limit=60))
+    async with scene.hands() as hands:
+        stop = await go(hands)
+        await scene.until(lambda: (op := scene.operation()) and op.id == stop and op.steps, "it runs")
+        scene.plan = plan(step("b", "true"))
+        await scene.ended(await go(hands, Verb.ROLLBACK))
+        await scene.until(lambda: not hands.recording.lanes(), "both are recorded")
+        told = [record for record in await hands.ledger() if record.op == stop and record.kind is Kind.OUTCOME]
+        assert [record.result for record in told] == ["stopped"]
+
+
+async def test_a_read_only_console_neither_offers_nor_takes_nor_closes(scene) -> None:  # type: ignore[no-untyped-def]
+    async with scene.hands(read_only=True) as hands:
+        for words in (
+            await hands.offer("lane", "ben"),
+            await hands.accept("lane"),
+            await hands.take_over("lane", "lane"),
+            await hands.close_window("lane", "lane"),
+        ):
+            assert "read-only" in words
+        assert not (scene.folder / "state").exists()
+
+
+async def test_an_offer_outlives_its_console(scene) -> None:  # type: ignore[no-untyped-def]
+    async with scene.hands() as ana:
+        assert "is offered to ben" in await ana.offer("lane", "ben")
+    async with scene.hands("ben") as ben:
+        assert "is yours now, from ana" in await ben.accept("lane")
+
+
+async def test_the_window_of_another_wants_the_name_after_a_take_over(scene) -> None:  # type: ignore[no-untyped-def]
+    async with scene.hands() as ana, scene.hands("ben") as ben:
+        await ana.open_window("lane", "swap to the new one", 1500, "lane")
+        await scene.until(lambda: scene.acting().window is not None, "the window is seen")
+        await ben.take_over("lane", "lane")
+        await scene.until(lambda: (held := scene.acting().lease) and held.operator == "ben", "it is ben's")
+        assert [(await ben.plan("lane", verb))[1].need for verb in (Verb.STOP, Verb.ROLLBACK)] == [Need.NAME] * 2
+
+
+async def test_a_rollback_that_nobody_can_see_does_not_keep_the_next_one_away(scene) -> None:  # type: ignore[no-untyped-def]
+    async with scene.hands() as hands:
+        op = await go(hands, Verb.ROLLBACK)
+        await scene.ended(op)
+        (scene.folder / "state" / "here.lane" / "ops" / op / "plan.json").unlink()
+        await scene.until(lambda: scene.operation().state is OperationState.UNKNOWN, "its plan is gone")
+        assert not (await hands.plan("lane", Verb.ROLLBACK))[1].denied
+        assert "runs" in (await hands.plan("lane", Verb.RELAUNCH))[1].denied
