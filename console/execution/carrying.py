@@ -176,9 +176,10 @@ class Carrying:
         operation = taken_over(stored, operator=own.operator, console=own.console, epoch=held.epoch)
         if all(way or host == operation["head"] for host, way in operation["reach"].items()):
             started = await sequence_head.carry_on(link, operation)
-            if not started.started:
+            if started.started:
+                return Begun(op, "head", f"{op} is carried on, detached on {operation['head']}")
+            if not started.cannot:
                 raise Refused(_not_started(started))
-            return Begun(op, "head", f"{op} is carried on, detached on {operation['head']}")
         self._here[view.name] = await self._in_console(operation)
         return Begun(op, "console", f"{op} is carried on in this console: keep it open")
 

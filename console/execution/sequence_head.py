@@ -112,10 +112,17 @@ async def carry_on(link: Link, operation: Operation) -> OnHead:
     unit, state = await newest_run(link, folder, op)
     if state.phase is Phase.UNKNOWN:
         return OnHead(False, state.words or "the head does not answer", unknown=True)
-    written = await files.put(link, folder, epoch_of(operation), place(operation, "plan.json"), json.dumps(operation))
-    if not written.ok:
-        return OnHead(False, written.problem, fenced=written.fenced)
-    if state.phase in (Phase.RUNNING, Phase.WAITING):
+    lives = state.phase in (Phase.RUNNING, Phase.WAITING)
+    if not lives and (cannot := await can_run(link)):
+        return OnHead(False, cannot, cannot=True)
+    texts = {"plan.json": json.dumps(operation)}
+    if not lives:
+        texts["runner.py"] = runner_text()  # not there where a console carried it out until now
+    for name, text in texts.items():
+        written = await files.put(link, folder, epoch_of(operation), place(operation, name), text)
+        if not written.ok:
+            return OnHead(False, written.problem, fenced=written.fenced)
+    if lives:
         return OnHead(True, unit=unit)
     await files.drop(link, folder, epoch_of(operation), place(operation, "stop"))
     return await _start(link, operation, unit if state.phase is Phase.ABSENT else _next(unit))
