@@ -104,12 +104,15 @@ def test_an_abort_and_a_launcher_that_is_not_there_are_told(launch: Path) -> Non
     assert done.returncode == 2 and done.stdout.startswith("ABORTED present site file: no rank's command in it: ")
 
 
-def test_a_launcher_below_home_and_no_state_folder(launch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("runs", [(), ("bash",)])
+def test_a_launcher_below_home_and_no_state_folder(
+    launch: Path, monkeypatch: pytest.MonkeyPatch, runs: tuple[str, ...]
+) -> None:
     import site_hosts
 
     monkeypatch.setitem(site_hosts.CLEAN, "HOME", str(launch.parent))
     os.rmdir(launch.parent / "state")
     made = propose((launch / "fleet.env").read_bytes(), SWITCH)
-    command = ("~/launch/production.sh", "--dry-run")
+    command = (*runs, "~/launch/production.sh", "--dry-run")
     step = dry_run_step("spark-0", command, made.data, EXPECTED, folder=str(launch.parent / "state"))
     assert carry_out(step).returncode == 0

@@ -69,7 +69,7 @@ def went_well(console: Console, head: BedHost, done: Done) -> None:
     assert done.code == GOOD, done.text
     operation = newest(head, console.lane)
     steps = steps_of(head, console.lane, operation)
-    assert steps and set(steps.values()) <= {"done", "satisfied"}, steps
+    assert steps and set(steps.values()) <= {"done", "satisfied"}, done.out
     told = [line for line in done.out.splitlines() if line.startswith(("  done ", "  satisfied "))]
     assert len(told) == len(steps), f"every step's end is told: {done.out}"
     assert console.outcome(operation) == "done"

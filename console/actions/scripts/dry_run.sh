@@ -16,13 +16,16 @@
         env -i PATH="$PATH" HOME="$HOME" USER="${USER-}" LOGNAME="${LOGNAME-}" LANG=C.UTF-8 "$@" </dev/null 2>&1
     }
 
-    case $1 in
-        "~/"*)
-            first=$HOME/${1#"~/"}
-            shift
-            set -- "$first" "$@"
-            ;;
-    esac
+    left=$#
+    while [ "$left" -gt 0 ]; do
+        case $1 in
+            "~/"*) word=$HOME/${1#"~/"} ;;
+            *) word=$1 ;;
+        esac
+        shift
+        set -- "$@" "$word"
+        left=$((left - 1))
+    done
     clean "$@" >"$work/present"
     present=$?
     clean "$variable=$work/candidate.env" "$@" >"$work/candidate"

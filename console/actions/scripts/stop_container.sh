@@ -3,18 +3,8 @@
 main() {
     engine "$1"
     id=$2 grace=$3 policy=$4 stuck=$5 evidence=$6 state=$7
-    # side by side: each start of the client takes its time
-    tops=$(
-        ask 20 top "$id" -eo pid 2>/dev/null &
-        look "$id" '{{.State.Status}} {{.State.Pid}} {{.HostConfig.RestartPolicy.Name}}:{{.HostConfig.RestartPolicy.MaximumRetryCount}} {{.State.StartedAt}}'
-        found=$?
-        wait
-        say "$found $seen"
-    )
-    seen=${tops##*'
-'}
-    tops=${tops%"$seen"} found=${seen%% *} seen=${seen#* }
-    case $found in
+    look "$id" '{{.State.Status}} {{.State.Pid}} {{.HostConfig.RestartPolicy.Name}}:{{.HostConfig.RestartPolicy.MaximumRetryCount}} {{.State.StartedAt}}'
+    case $? in
         1) say "$(short "$id") is no longer there" && exit 0 ;;
         2) cannot "$seen" ;;
     esac
@@ -50,8 +40,7 @@ aside() {
 }
 
 processes() {
-    case $tops in *[0-9]*) ;; *) tops=$pid ;; esac
-    say "$tops" | while read -r one _; do
+    { ask 20 top "$id" -eo pid 2>/dev/null || say "$pid"; } | while read -r one _; do
         case $one in '' | *[!0-9]* | 0) continue ;; esac
         birth "$one" && say "$one $born"
     done
