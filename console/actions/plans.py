@@ -9,11 +9,13 @@ from collections.abc import Callable, Mapping
 from console.actions.disarm import arm_plan, disarm_plan, guard_verb
 from console.actions.plan import Plan, Verb
 from console.actions.relaunch import relaunch_plan
-from console.actions.rollback import rollback_plan
+from console.actions.rollback import BACK, rollback_plan
 from console.actions.scene import Refused, Scene, competing, ends, title
+from console.actions.site_back import REVISION
 from console.actions.stop import stop_plan
 from console.fleet.places import Places
 from console.fleet.recipe_model import Recipe
+from console.readings.lights import LaneState
 from console.snapshot import LaneView, Snapshot
 
 _MAKERS: Mapping[Verb, Callable[[Scene], Plan]] = {
@@ -23,6 +25,8 @@ _MAKERS: Mapping[Verb, Callable[[Scene], Plan]] = {
     Verb.RELAUNCH: relaunch_plan,
     Verb.ROLLBACK: rollback_plan,
 }
+
+_WELL = (LaneState.SERVING, LaneState.IDLE, LaneState.BUSY, LaneState.READY)
 
 
 def plan_of(
@@ -40,11 +44,30 @@ def plan_of(
     `frozen`: the way back of the open window; it names the target of a rollback. `drain_s`: seconds that running
     requests are given before a stop. Never raises for what a host, a recipe or the operator wrote.
     """
+    if frozen is not None and reached(frozen, lane_view):
+        frozen = None  # it was gone back to: the same key rolls forward now
     scene = Scene(snapshot, lane_view, recipe, places, frozen=frozen, drain_s=drain_s)
     try:
         return _MAKERS[verb](scene)
     except Refused as reason:
         return refusal(verb, scene, str(reason))
+
+
+def reached(frozen: Plan, lane_view: LaneView) -> bool:
+    """Whether the target of a frozen way back is what every rank of the lane runs now, and serves with. One that runs
+    and does not serve is still the target."""
+    if lane_view.verdict.state not in _WELL:
+        return False
+    facts = dict(frozen.facts)
+    containers = {name.removeprefix(BACK): value for name, value in facts.items() if name.startswith(BACK)}
+    ranks = [(rank.host, rank.container) for rank in lane_view.ranks]
+    if containers:
+        up = {host: box.id for host, box in ranks if box is not None and box.up}
+        return all(up.get(host) == identity for host, identity in containers.items())
+    wanted = facts.get(REVISION, "")
+    return bool(wanted) and all(
+        rank.revision == wanted and rank.container is not None and rank.container.up for rank in lane_view.ranks
+    )
 
 
 def refusal(verb: Verb, scene: Scene, why: str) -> Plan:

@@ -223,7 +223,16 @@ class Recording:
         else:
             text, host = f"{step.title}{f': {step.words}' if step.words else ''}", step.host
             result = f"step {step.id} {step.state.value}"
-        entry = Entry(kept.lane, line(text, 1000), host, operation.id, kept.epoch, plan=kept.plan, result=result)
+        entry = Entry(
+            kept.lane,
+            line(text, 1000),
+            host,
+            operation.id,
+            kept.epoch,
+            plan=kept.plan,
+            result=result,
+            operator=operation.operator,  # whose it is, whichever console of this machine writes it down
+        )
         await asyncio.to_thread(self._ledger.once, Kind.OUTCOME if step is None else Kind.NOTE, entry)
         self.sync_soon(kept.lane)
 

@@ -31,7 +31,9 @@ def _window(
     lane: str, before: WindowState | None, after: WindowState | None, now: float, ahead: float
 ) -> Iterator[Event]:
     if before is not None and (after is None or after.id != before.id):
-        yield Event(now, before.operator or lane, f"window on {lane} closed: {before.reason}", Severity.INFO)
+        # who closed it stands in the ledger; whoever opened it need not be the one
+        who = f", opened by {before.operator}" if before.operator else ""
+        yield Event(now, lane, f"window closed{who}: {before.reason}", Severity.INFO)
     if after is None:
         return
     if before is None or before.id != after.id:

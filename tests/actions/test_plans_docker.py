@@ -172,6 +172,16 @@ def test_the_frozen_target_is_kept_whatever_ended_since() -> None:
     assert gone.refused == f"station: container removed: {'b' * 12}, frozen as the way back"
 
 
+def test_once_the_frozen_target_serves_the_same_key_rolls_forward() -> None:
+    frozen = rollback()
+    back = replace(RETIRED, state=RUNNING, finished_at=None)
+    left = replace(SERVING, state=EXITED, finished_at=scenes.WALL)
+    lane = docker(back, left)
+    plan = lane.plan(Verb.ROLLBACK, frozen=frozen)
+    assert not plan.refused and plan.target.startswith(SERVING.name)
+    assert plan == lane.plan(Verb.ROLLBACK)
+
+
 def test_the_id_of_the_way_back_never_depends_on_the_live_engine() -> None:
     first = rollback()
     other = rollback(replace(SERVING, id="9" * 64, image_id="sha256:x", revision="e" * 40), RETIRED)

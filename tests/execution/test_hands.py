@@ -323,3 +323,13 @@ async def test_a_debt_that_stands_keeps_its_beginning(scene: Scene) -> None:
         scene.plan = plan(step("on", "true", stage=Stage.ARM), pays="watchdog")
         await scene.ended(await go(hands, Verb.ARM))
         await scene.until(lambda: (a := scene.acting()) is not None and not a.debts, "the debt is struck out")
+
+
+async def test_an_outcome_is_that_of_whoever_began_it(scene: Scene) -> None:
+    """Two operators of one account share a ledger file: whose console writes a line down does not make it theirs."""
+    ben = Hands(scene.feed, "ben", tell=scene.said.append)
+    op = await go(ben)  # its recording never runs
+    await scene.ended(op)
+    async with scene.hands() as ana:
+        await scene.until(lambda: any("done" in words for words in scene.said), "ana's console records it")
+        assert {record.operator for record in await ana.ledger() if record.op == op} == {"ben"}

@@ -318,6 +318,6 @@ def test_windows_debts_and_leases_are_told() -> None:
     longer = replace(opened, window=replace(window, deadline=WALL + 3000))
     assert told(opened, longer) == [(WALL - 2, "ana", "window on l now until 22:45:08Z", Severity.INFO)]
     assert [text for _, _, text, _ in told(opened, replace(opened, window=None, debts=()))] == [
-        "window on l closed: switch",
+        "window closed, opened by ana: switch",
         "watchdog: debt of ana settled",
     ]
