@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from console.actions.plan import Plan, Probe, Stage, Step, Verb
-from console.actions.underway import head_now, runs
+from console.actions.underway import head_now
 from console.execution import detached, sequence_head
 from console.execution.policy import Refused
 from console.execution.scripts import script
@@ -23,8 +23,7 @@ from console.execution.sequence_head import OnHead
 from console.execution.sequence_reach import reach_from_head, ways_to_try
 from console.execution.situation import Me
 from console.execution.tenure import DEBTS, Ground, stamp
-from console.reach.link import Link
-from console.readings.acting_types import Lease
+from console.readings.acting_types import Lease, OperationState, StepState, StepView
 from console.snapshot import LaneView
 
 OWED_S = 30 * 60.0
@@ -33,6 +32,7 @@ REACH_KEPT_S = 600.0
 """Seconds for which it is believed that the head reaches its ranks."""
 PRE_EMPT_S = 20
 """Seconds that a step which is pre-empted has to end."""
+_MAY_RUN = (OperationState.RUNNING, OperationState.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,26 +190,35 @@ class Carrying:
 
     # --- ending what runs
 
-    async def pre_empt(self, view: LaneView, epoch: int) -> None:
-        """End the operation that runs, its unit on the head and the step that runs as a unit of its own.
+    async def pre_empt(self, view: LaneView, epoch: int | None) -> tuple[str, ...]:
+        """End the operation that runs, or may run: its runner, then every step of it that is a unit of its own.
 
-        Raises Refused where it may still act. Its steps are fenced off by the newer epoch in any case.
+        `epoch` of the newer lease, which fences its steps off in any case; None for break-glass, where nothing does.
+        What may still act, in safe words; nothing where all was seen to end.
         """
-        running = runs(view)
-        if running is None:
-            return
+        running = view.acting.value.operation if view.acting is not None and view.acting.value is not None else None
+        if running is None or running.state not in _MAY_RUN:
+            return ()
         link, folder = self._ground.links[view.lane.head], self._folder(view)
-        stored = await sequence_head.stored(link, folder, running.id)
+        left = []
         if view.name in self._here and not self._here[view.name].over:
             await self._here[view.name].close(f"ended by {self._own.operator}", steps=True, epoch=epoch)
-        elif stored is not None:
-            who = self._own.operator
-            if words := await sequence_head.stop(link, stored, operator=who, epoch=epoch, steps=True):
-                raise Refused(f"{running.id} could not be ended: {words}")
-        step = running.step
-        if step is not None:
-            host: Link = self._ground.links.get(step.host, link)
-            await detached.stop(host, folder, running.id, step.id, epoch=epoch, seconds=PRE_EMPT_S)
+        elif (stored := await sequence_head.stored(link, folder, running.id)) is not None:
+            words = await sequence_head.stop(link, stored, operator=self._own.operator, epoch=epoch, steps=True)
+            left += [f"{running.id}: {words}"] if words else []
+        else:
+            left.append(f"{running.id}: its operation file cannot be read, its runner was not ended")
+        steps = [step for step in running.steps if step.state in (StepState.RUNNING, StepState.UNKNOWN)]
+        return (*left, *filter(None, await asyncio.gather(*(self._end(folder, running.id, s, epoch) for s in steps))))
+
+    async def _end(self, folder: str, op: str, step: StepView, epoch: int | None) -> str:
+        """'' once nothing of a step runs, else why it may."""
+        link = self._ground.links.get(step.host)
+        if link is None:
+            return ""
+        found = await detached.stop(link, folder, op, step.id, epoch=epoch, seconds=PRE_EMPT_S)
+        over = found.over or found.phase is detached.Phase.ABSENT
+        return "" if over else f"{step.title} on {step.host}: {found.words or found.phase.value}"
 
     def _folder(self, view: LaneView) -> str:
         return self._ground.snapshot().fleet.lane_folder(view.name)
@@ -277,7 +286,17 @@ def with_debts(plan: Plan, folder: str, debt: str) -> Plan:
     owes = bool(debt) and plan.verb is not Verb.ARM
     for step in plan.steps:
         if owes and step.stage is Stage.WATCHDOG and step.argv:
-            steps.append(_debt_step("owe-watchdog", plan.head, "write down that the watchdog is owed", debt, folder))
+            steps.append(
+                _debt_step(
+                    "owe-watchdog",
+                    plan.head,
+                    "write down that the watchdog is owed",
+                    debt,
+                    folder,
+                    # nothing holds the way back up; a watchdog that is only switched off must not go unowed
+                    optional=plan.verb is not Verb.DISARM,
+                )
+            )
             owes = False
         steps.append(step)
     if plan.pays or any(step.stage is Stage.ARM for step in plan.steps):
@@ -285,10 +304,10 @@ def with_debts(plan: Plan, folder: str, debt: str) -> Plan:
     return replace(plan, steps=tuple(steps))
 
 
-def _debt_step(name: str, head: str, title: str, debt: str, folder: str) -> Step:
+def _debt_step(name: str, head: str, title: str, debt: str, folder: str, *, optional: bool = True) -> Step:
     put = script("put" if debt else "drop")
     size = [str(len(debt.encode()))] if debt else []
     # the runner's own fence stands before it; under a newer epoch, once taken over, this one would refuse
     argv = ("sh", "-c", put, "laneswap", folder, "-", DEBTS, *size)
     stage = Stage.WATCHDOG if debt else Stage.ARM
-    return Step(name, stage, title, head, argv, limit=10.0, stdin=debt, usual=0.2, basis="estimate", optional=True)
+    return Step(name, stage, title, head, argv, limit=10.0, stdin=debt, usual=0.2, basis="estimate", optional=optional)

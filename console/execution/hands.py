@@ -148,8 +148,11 @@ class Hands:
 
     async def _sent(self, plan: Plan, op: str, held: Lease | None, *, ledgered: bool, ends: str) -> Begun:
         view, deadline = self.deciding.view(plan.lane), self.deciding.deadline(plan.lane)
-        if ends:
-            await self._carrying.pre_empt(view, held.epoch if held is not None else 0)
+        if ends and (left := await self._carrying.pre_empt(view, held.epoch if held is not None else None)):
+            words = f"what should have been ended may still act: {'; '.join(left)}"
+            if plan.verb is not Verb.ROLLBACK:
+                raise Refused(words)
+            self._tell(words)  # the way back waits for nobody
         try:
             return await self._carrying.begin(view, plan, op, held, ledgered=ledgered, deadline=deadline)
         except Unclear:
@@ -199,14 +202,14 @@ class Hands:
         seen = self.deciding.lease_id(plan.lane) if plan.verb is not Verb.ROLLBACK else ""
         try:
             held, came_from = await self.tenure.hold(view, plan.verb.value, over=decision.takes_over, shown=seen)
+            if decision.ends:
+                held = await self.tenure.renumber(view, plan.verb.value)
         except HeldByAnother:
             raise  # break-glass goes without a lease that nobody can give, never past one that another holds
         except Refused:
             if decision.break_glass:
                 return None, ""
             raise
-        if decision.ends:
-            held = await self.tenure.renumber(view, plan.verb.value)
         return held, came_from
 
     async def _intent(
