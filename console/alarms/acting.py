@@ -75,7 +75,7 @@ def _operation(lane: LaneView, acting: Acting) -> Iterator[Alarm]:
     by = f"{operation.verb} by {operation.operator or 'somebody'}"
     if operation.state in underway.UNFINISHED:
         advice = "R goes on, B goes back"
-        if operation.ended is None:
+        if operation.ended is None and operation.plan_id:
             advice = f"laneswap attach {lane.name} --carry-on, or B"
         yield Alarm(f"operation:{lane.name}", Severity.ACT, lane.name, f"{by}: {operation.words}", advice)
     elif operation.state is OperationState.UNKNOWN and not operation.unread:

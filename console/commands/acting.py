@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from console.commands.parts import FleetFile, Json, UsageError, live_source
+from console.commands.parts import FleetFile, Json, UsageError, any_seconds, live_source, some_seconds
 from console.headless import EXIT_GOOD, EXIT_NEEDS_OPERATOR, EXIT_UNKNOWN, lane_settled, running
 from console.sanitize import line
 
@@ -33,8 +33,10 @@ LOST_AFTER_S = 30.0
 VerbName = Literal["disarm", "arm", "stop", "relaunch", "rollback"]
 LaneName = Annotated[str, Parameter(help="The lane, as the fleet file names it.")]
 YesLane = Annotated[str, Parameter(name="--yes-lane", help="The lane's name, instead of typing it.")]
-Wait = Annotated[float, Parameter(help="Seconds to wait until the lane has been read.")]
-Drain = Annotated[float, Parameter(help="Seconds that running requests are given before a stop.")]
+Wait = Annotated[float, Parameter(validator=some_seconds, help="Seconds to wait until the lane has been read.")]
+Drain = Annotated[
+    float, Parameter(validator=any_seconds, help="Seconds that running requests are given before a stop.")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,13 @@ class Ready:
     def view(self) -> LaneView:
         """The lane now."""
         return self.feed.snapshot().lane(self.lane)
+
+    def problem(self) -> str:
+        """Why what the head keeps of the lane is not known, or not all of it; '' if it is."""
+        acting = self.view().acting
+        if acting is None or acting.value is None:
+            return (acting.error if acting is not None else "") or "the head did not say"
+        return acting.value.problem
 
     def operation(self) -> Operation | None:
         """The newest one on the lane."""
@@ -250,8 +259,11 @@ async def _attach(feed: Feed, lane: str, operation: str, wait: float, typed: str
         found = ready.operation()
         if found is None or operation not in ("", found.id):
             known = f"the newest is {found.id}" if found is not None else "none is known on this lane"
-            print(line(f"no operation {operation or 'to follow'}: {known}", 300), file=sys.stderr)
-            return EXIT_UNKNOWN if found is None and ready.view().acting is None else EXIT_NEEDS_OPERATOR
+            unsure = ready.problem() if found is None else ""
+            words = f"no operation {operation or 'to follow'}: {known}{f'; {unsure}' if unsure else ''}"
+            print(line(words, 400), file=sys.stderr)
+            return EXIT_UNKNOWN if unsure else EXIT_NEEDS_OPERATOR
+        print(line(_about(found), 400), flush=True)  # the newest need not be the one that the operator thinks of
         if typed is not None:
             typed = typed or await _ask(f"type the lane's name to carry {found.id} on: ", "--yes-lane NAME")
             try:
@@ -301,6 +313,13 @@ async def follow(ready: Ready, op: str) -> int:
             print(f"detached: it goes on; `laneswap attach {ready.lane}` follows it again", file=sys.stderr)
             return EXIT_UNKNOWN
         await asyncio.sleep(POLL_S)
+
+
+def _about(operation: Operation) -> str:
+    from console import format as fmt
+
+    ended = f", ended {fmt.clock(operation.ended)}" if operation.ended is not None else ""
+    return f"{operation.id} by {operation.operator or 'somebody'}, begun {fmt.clock(operation.began)}{ended}"
 
 
 def _step_words(step: StepView) -> str:

@@ -27,8 +27,23 @@ FleetFile = Annotated[
 Json = Annotated[bool, Parameter(name="--json", negative="", help="JSON with stable, documented keys.")]
 
 
+MOST_SECONDS = 86_400.0
+
+
 class UsageError(Exception):
     """A command line that cannot be carried out; the text says the way out."""
+
+
+def some_seconds(_: object, value: float) -> None:
+    """Of `--wait`: with none at all nothing is read, and what is not read can be told nothing of."""
+    if not 0 < value <= MOST_SECONDS:  # also NaN
+        raise UsageError(f"--wait: more than 0 seconds, at most {MOST_SECONDS:.0f}")
+
+
+def any_seconds(_: object, value: float) -> None:
+    """Of `--drain`."""
+    if not 0 <= value <= MOST_SECONDS:
+        raise UsageError(f"--drain: from 0 to {MOST_SECONDS:.0f} seconds")
 
 
 def fleet_file(given: Path | None, commands: Iterable[str] = ()) -> Path:

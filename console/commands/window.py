@@ -116,7 +116,7 @@ def show(lane: LaneName, fleet: FleetFile = None, *, json: Json = False, wait: W
                 print(json_text.dumps(asdict(acting), indent=2, allow_nan=False))
             else:
                 print("\n".join(_rows(acting)))
-            return EXIT_GOOD
+            return EXIT_UNKNOWN if acting.problem else EXIT_GOOD
 
     return asyncio.run(inside())
 
@@ -126,15 +126,18 @@ def _rows(acting: Acting) -> list[str]:
 
     rows = []
     window, lease, operation = acting.window, acting.lease, acting.operation
+    readable = ", as far as it can be read" if acting.problem else ""
+    if acting.problem:
+        rows.append(f"NOT WHOLE  {acting.folder}: {acting.problem}")
     if window is None:
-        rows.append("window     none")
+        rows.append(f"window     none{readable}")
     else:
         late = acting.clock - window.deadline
         due = f"OVERDUE by {fmt.duration(late)}" if late > 0 else f"{fmt.duration(-late)} left"
         rows.append(f"window     {window.id} by {window.operator}, {due}: {window.reason}")
         rows.append(f"way back   {window.target or 'none'} (plan {window.plan_id})")
     if lease is None:
-        rows.append("lease      nobody")
+        rows.append(f"lease      nobody{readable}")
     else:
         state = "ran out" if lease.expired(acting.clock) else "held"
         offered = f", offered to {lease.offered_to}" if lease.offered_to else ""

@@ -178,6 +178,8 @@ class Hands:
             raise Refused("there is nothing to carry on" if found is None else f"{found.id} is {found.state.value}")
         if found.ended is not None:
             raise Refused(f"{found.id} has ended: {found.words or found.state.value}. What comes next is R or B")
+        if not found.plan_id:
+            raise Refused(f"the plan of {found.id} cannot be read: nobody can carry it on. What comes next is R or B")
         verb = Verb(found.verb)
         plan = self.deciding.planned(lane, verb, NO_WISH)
         decision = self.deciding.decided(

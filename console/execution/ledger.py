@@ -298,10 +298,13 @@ class Ledger:
         """The head of this lane has these lines on its disk. Raises LedgerError; they are then pending still."""
         if pending.upto is None:
             return
-        with self._spoken("marked"), locked(self.file, self._sync, write=True):
+        with self._spoken("marked"), locked(self.file, self._sync, write=True) as descriptor:
             marks, _ = read_marks(self._mark_file)
             before, upto = marks.get(lane), pending.upto
             if before is None or before.chain != upto.chain or before.seq < upto.seq:
+                if before is not None and not before.stands_in(descriptor):
+                    # lines were removed: what is written after them must not hide it
+                    marks.setdefault(f"{lane} {before.chain}", before)
                 marks[lane] = Mark(upto.chain, upto.seq, upto.h, pending.end)
                 write_marks(self._mark_file, marks, self._sync)
 

@@ -11,7 +11,7 @@ from console import format as fmt
 from console.actions.plan import Plan, Verb
 from console.actions.underway import head_now
 from console.execution.policy import Holder, Situation
-from console.readings.acting_types import Acting, Lease, OperationState
+from console.readings.acting_types import Acting, Lease, Operation, OperationState
 from console.readings.lights import LaneState
 from console.readings.link import LinkStatus
 from console.sanitize import line, word
@@ -100,10 +100,15 @@ def situation(
         refused=plan.refused,
         running=f"{running.verb} (operation {running.id})" if running is not None else "",
         running_verb=_verb(running.verb) if running is not None else None,
-        running_known=running is None or running.unread or running.state is OperationState.RUNNING,
+        running_known=running is None or running.unread or _runs_for_sure(running),
         break_glass=break_glass,
         epoch=acting.lease.epoch if acting is not None and acting.lease is not None and holder is Holder.ME else 0,
     )
+
+
+def _runs_for_sure(operation: Operation) -> bool:
+    """Its runner has said a word; one that has a name alone may have lost its console right after that."""
+    return operation.state is OperationState.RUNNING and operation.spoke is not None
 
 
 def _verb(text: str) -> Verb | None:

@@ -101,7 +101,8 @@ def current_operation(answer: Answer | None, troubles: list[str] | None = None) 
         return ""
     name = text.strip()
     if OPERATION.fullmatch(name) is None:
-        said.append(f"{CURRENT} names no operation: {word(name, 60)!r}" if name else f"{CURRENT} is empty")
+        # not quoted: a link in its place would show what this account may read and others may not
+        said.append(f"{CURRENT} names no operation" if name else f"{CURRENT} is empty")
         return ""
     return name
 
@@ -111,20 +112,18 @@ def _operation(texts: Texts, name: str, lane: str, troubles: list[str]) -> Opera
 
     plan = _text(texts.plan, PLAN, troubles)
     journal = _text(texts.journal, JOURNAL, troubles)
-    if plan is None:
-        asked = texts.plan is not None
-        words = f"{PLAN} is not there" if asked else "not read yet"
-        if asked and texts.plan is not None and texts.plan.status is Status.MISSING:
-            troubles.append(f"{name}: {words}")
-        verb = name.split("-")[1]
-        state = OperationState.UNKNOWN
-        began = begun_at(name)
-        return Operation(name, verb, lane, "", "", verb, state, began, None, (), words=words, unread=not asked)
+    if texts.plan is None:
+        verb, state, began = name.split("-")[1], OperationState.UNKNOWN, begun_at(name)
+        return Operation(name, verb, lane, "", "", verb, state, began, None, (), words="not read yet", unread=True)
+    if texts.plan.status is Status.MISSING:
+        troubles.append(f"{name}: {PLAN} is not there")
     whole = texts.journal is None or _size(texts.journal) <= len(texts.journal.body.encode("utf-8", "replace"))
     found = read_operation(name, lane, plan, journal, whole, troubles)
     if texts.journal is None:
         return replace(found, state=OperationState.UNKNOWN, words=f"{JOURNAL} was not read yet", unread=True)
-    return found
+    # a journal that is not there was never begun; one that cannot be read says nothing of what was done
+    told = texts.journal.status in (Status.OK, Status.MISSING)
+    return found if told else replace(found, whole=False)
 
 
 def _size(answer: Answer) -> int:

@@ -11,7 +11,7 @@ import calendar
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -66,17 +66,21 @@ def begun_at(name: str) -> float:
         return 0.0
 
 
-def read_operation(name: str, lane: str, plan: str, journal: str | None, whole: bool, troubles: list[str]) -> Operation:
+def read_operation(
+    name: str, lane: str, plan: str | None, journal: str | None, whole: bool, troubles: list[str]
+) -> Operation:
     """The operation `name` by its files; `whole` is False where `journal` is the end of a longer one. Never raises.
 
     RUNNING where the journal does not say how it ended: whether it still runs is for `judged_operation` to tell.
     """
-    found, entire = prefix_object(plan)
+    found, entire = prefix_object(plan) if plan is not None else ({}, False)
     outline = found.get("outline")
     told_by = outline if isinstance(outline, dict) else found
     steps = _steps(told_by.get("steps"))
-    if not entire and told_by is found:
+    cut = not entire and told_by is found
+    if cut and plan is not None:
         troubles.append(f"{PLAN} of {name} is damaged or too long: {len(steps)} steps of it were read")
+    ids = {step.id for step in steps}
     told = _journal(journal or "", whole)
     if told.damaged:
         troubles.append(f"{JOURNAL} of {name}: {told.damaged} damaged line{'s' if told.damaged > 1 else ''}")
@@ -100,12 +104,20 @@ def read_operation(name: str, lane: str, plan: str, journal: str | None, whole: 
         rescue=tuple(one for one in _told(_steps(told_by.get("rescue")), told.rescue, True) if one.began or one.ended),
         took_over=told.took_over,
         spoke=told.spoke,
+        whole=bool(steps) and not cut and _tells(told, ids, whole),
     )
     if told.end is None:
         return operation
     state, at, words = told.end
     steps = tuple(_never_begun(step) for step in operation.steps)
     return replace(operation, state=state, ended=at, steps=steps, words=words)
+
+
+def _tells(told: _Journal, steps: Set[str], whole: bool) -> bool:
+    """Whether a journal leaves no doubt of what was begun: it is whole, or what is left of it speaks of the steps."""
+    if told.damaged:
+        return steps <= told.steps.keys()
+    return whole or not steps.isdisjoint(told.steps)
 
 
 # --- the plan --------------------------------------------------------------------------------------------------------
@@ -263,6 +275,8 @@ def _alive(operation: Operation, clock: float, lease: Lease | None, pulse: Pulse
     spoke = operation.spoke if operation.spoke is not None else operation.began
     if 0 <= clock - spoke <= FRESH_S:
         return True
+    if not operation.whole and operation.spoke is None and lease is not None and not lease.expired(clock):
+        return None  # nothing says where it runs: it may be the console that holds the lease
     return pulse.alive
 
 
@@ -281,11 +295,13 @@ def _abandoned(operation: Operation, pulse: Pulse, lease: Lease | None) -> Opera
     left = _left(steps)
     restarted = _restarted(operation, pulse)
     gone = _gone(operation, lease, restarted=restarted)
-    if steps and not left:
+    if steps and not left and operation.whole:
         words = f"every step is done; {gone} before it said so"
         return replace(operation, state=OperationState.DONE, steps=steps, ended=operation.spoke, words=words)
     begun = any(step.state is not StepState.WAITING for step in steps if not step.optional)
     words = f"{half_done_words(steps)} ({gone})" if begun else f"{gone} before anything was done"
+    if not begun and not operation.whole:
+        words = f"{gone}, and its files do not tell what was done"
     lost = restarted or not begun
     state = OperationState.LOST if lost else OperationState.HALF_DONE
     return replace(operation, state=state, steps=steps, words=f"LOST: {words}" if lost else words)

@@ -147,6 +147,8 @@ class Operation:
     """`ben from ana` where another operator carries it on; '' otherwise."""
     unread: bool = False
     """Only its name is known yet: its plan or journal was not read."""
+    whole: bool = True
+    """False where plan or journal is damaged, cut or gone: what the steps say is not all that was done."""
     spoke: float | None = None
     """Unix seconds by the head's clock of the newest line of its journal."""
 

@@ -134,7 +134,8 @@ async def test_a_rollback_that_nobody_can_see_does_not_keep_the_next_one_away(sc
     async with scene.hands() as hands:
         op = await go(hands, Verb.ROLLBACK)
         await scene.ended(op)
-        (scene.folder / "state" / "here.lane" / "ops" / op / "plan.json").unlink()
+        for name in ("plan.json", "journal.jsonl"):
+            (scene.folder / "state" / "here.lane" / "ops" / op / name).unlink()
         await scene.until(lambda: scene.operation().state is OperationState.UNKNOWN, "its plan is gone")
         assert not (await hands.plan("lane", Verb.ROLLBACK))[1].denied
         assert "runs" in (await hands.plan("lane", Verb.RELAUNCH))[1].denied

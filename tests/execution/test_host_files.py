@@ -90,6 +90,19 @@ async def test_a_folder_that_an_admin_made_stays_as_it_is(place: Place) -> None:
     assert oct(place.path.stat().st_mode)[-4:] == "2777"
 
 
+@pytest.mark.parametrize("mode", [0o755, 0o751, 0o2775])
+async def test_where_everybody_may_pass_the_lanes_own_folder_keeps_them_out(place: Place, mode: int) -> None:
+    """`mkdir /srv/laneswap` by hand is 0755: what lies below is run with the operator's rights, and its files are 0666
+    for the group's sake."""
+    place.path.parent.mkdir(parents=True)
+    place.path.parent.chmod(mode)
+    assert (await place.put("x", "y")).ok
+    assert place.path.stat().st_mode & 0o777 == 0o770
+    place.path.chmod(0o777)
+    assert (await files.make_folder(place.link, str(place.path))).ok
+    assert place.path.stat().st_mode & 0o777 == 0o770
+
+
 @pytest.mark.parametrize(
     "folder",
     ["", "relative/x", "/", "/x", "/tmp/../x", "/tmp//x", "/tmp/x/", "/tmp/a b/x", "/tmp/$(id)/x", "/tmp/\n/x"],

@@ -501,6 +501,23 @@ def test_lines_that_a_head_has_and_the_file_has_not_are_missed(kept: Ledger, fil
     assert kept.verify().problem == "" and "an earlier file" in kept.verify().notes[0]
 
 
+def test_lines_that_were_removed_stay_missed_whatever_is_written_after_them(kept: Ledger, file: Path) -> None:
+    kept.intent(ENTRY)
+    first = file.read_bytes()
+    kept.intent(ENTRY)
+    kept.acknowledge("dsv41", kept.pending("dsv41"))
+    file.write_bytes(first)
+    for _ in range(3):
+        kept.intent(Entry("dsv41", "another record"))
+        kept.acknowledge("dsv41", kept.pending("dsv41"))
+    assert "record 2 is another than the one that the head of dsv41" in kept.verify().problem
+    assert kept.pending("dsv41").lines == ()
+    file.unlink()
+    kept.intent(ENTRY)
+    kept.acknowledge("dsv41", kept.pending("dsv41"))
+    assert kept.verify().problem == "" and "an earlier file" in kept.verify().notes[0]
+
+
 def test_the_file_of_a_fleet_is_where_the_state_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LANESWAP_STATE", str(tmp_path))
     assert ledger_file("spark4") == tmp_path / "ledger" / "spark4" / "ledger.jsonl"

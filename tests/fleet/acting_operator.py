@@ -168,8 +168,11 @@ class Head:
 
     def until_step(self, step: str, state: str, child: subprocess.Popen[str]) -> None:
         """Wait for such a line while a command runs, which must not have ended before."""
-        over = lambda: child.poll() is not None  # noqa: E731
-        wait_for(lambda: self.told(step, state) or over(), f"{step} {state}", limit=LIMIT, pause=LOOK_S)
+
+        def so() -> bool:
+            return self.told(step, state) or child.poll() is not None
+
+        wait_for(so, f"{step} {state}", limit=LIMIT, pause=LOOK_S)
         assert self.told(step, state), (self.journal(), *child.communicate(timeout=LIMIT))
 
     def begun_twice(self) -> list[str]:

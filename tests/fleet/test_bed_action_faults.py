@@ -106,8 +106,8 @@ def test_a_console_that_is_killed_leaves_a_lane_that_serves_and_a_record(
     assert found is not None and found.revision in (OLD, NEW), "the lane serves, whatever became of it"
 
     if found.revision == NEW:
-        again = ana.do("rollback")
-        assert again.code == GOOD, again.text
+        again = ana.do("rollback")  # what was on its way to its unit may run by now: then it is joined below
+        assert again.code == GOOD or "runs already" in again.text, again.text
     attached = ana.run("attach", "station")
     assert attached.code == GOOD and "DONE" in attached.out, attached.text
     found = docker.standing()

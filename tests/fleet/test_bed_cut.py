@@ -21,7 +21,7 @@ from acting_parts import NEW, OLD, STATE
 from bed.client import Bed, BedHost
 from bed.system import wait_for
 
-pytestmark = [pytest.mark.bed, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.bed, pytest.mark.timeout(240)]
 
 PARTS = "/usr/lib/python3.11/json"
 """What the runner needs of python3 and nothing else on a host does."""
@@ -123,6 +123,7 @@ def test_a_console_that_hears_nothing_for_long_says_that_it_does_not_know(lane: 
     ana.ledger_good()
 
 
+@pytest.mark.soak
 def test_a_head_that_is_restarted_in_the_middle_is_told_and_carried_on(
     lane: ActingDocker, ana: Operator, bed: Bed
 ) -> None:

@@ -171,6 +171,7 @@ def test_a_window_back_stop_and_relaunch_by_keys(lane: ActingDocker, ana: Operat
     assert not head.begun_twice()
 
 
+@pytest.mark.soak
 def test_a_console_that_is_killed_after_its_key_leaves_the_way_back_to_the_head(
     lane: ActingDocker, ana: Operator, tmux: Tmux
 ) -> None:

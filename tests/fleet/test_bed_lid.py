@@ -41,7 +41,7 @@ MOMENTS: dict[str, Moment] = {
     "ended": lambda _, head: bool(head.ended()),
 }
 """Every write of a rollback, in their order."""
-IN_CI = ("intent", "stopping", "starting")
+IN_CI = ("stopping", "starting")
 
 
 def moments(*kept: str, only: tuple[str, ...] = tuple(MOMENTS)) -> list[object]:

@@ -162,6 +162,7 @@ def test_a_bind_source_that_is_another_folder_now_is_told(lane: ActingDocker, an
     assert any("way back no longer sure: bind sources" in text for text in ana.alarms())
 
 
+@pytest.mark.soak
 def test_a_bind_source_that_is_gone_refuses_and_docker_makes_no_empty_one(lane: ActingDocker, ana: Operator) -> None:
     ana.status()
     lane.remove_source(OLD)
@@ -176,6 +177,7 @@ def test_a_bind_source_that_is_gone_refuses_and_docker_makes_no_empty_one(lane: 
 # --- things that break
 
 
+@pytest.mark.soak
 def test_a_port_that_is_taken_ends_the_start_and_says_so(lane: ActingDocker, ana: Operator) -> None:
     lane.behind("stop", SERVING)
     with lane.port_taken():
@@ -206,6 +208,7 @@ def test_a_container_that_exits_at_once_is_told_and_left_as_evidence(lane: Actin
     ana.ledger_good()
 
 
+@pytest.mark.soak
 def test_a_container_that_does_not_hear_is_killed_after_its_grace(lane: ActingDocker, tmp_path: Path) -> None:
     folder = tmp_path / "ana"
     folder.mkdir()

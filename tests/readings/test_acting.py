@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -125,6 +126,45 @@ def test_an_operation_whose_plan_is_gone_says_so() -> None:
     assert found.operation is not None
     assert (found.operation.state, found.operation.unread) == (OperationState.UNKNOWN, False)
     assert found.problem == f"{OP}: plan.json is not there"
+
+
+@pytest.mark.parametrize(
+    "lost", [answered(None), answered(""), answered("\0" * 900), Answer(Status.ERROR, "not a file")]
+)
+def test_an_operation_without_its_plan_does_not_hold_the_lane_for_ever(lost: Answer) -> None:
+    """A folder that was cleared by age must not leave D, S and R denied by what nobody can attach to or end."""
+    given = Texts(current=answered(OP), plan=lost, journal=answered(None))
+    found = read_acting(given, begun_at(OP) + 60, pulse=GONE).operation
+    assert found is not None
+    assert found.state is OperationState.LOST
+    assert found.words == "LOST: its runner is gone, and its files do not tell what was done"
+    assert (found.verb, found.began) == ("rollback", begun_at(OP))
+    alive = read_acting(given, begun_at(OP) + 60, pulse=ALIVE).operation
+    assert alive is not None and alive.state is OperationState.RUNNING
+    held = replace(given, lease=answered(lease(renewed=str(begun_at(OP) + 50))))
+    kept = read_acting(held, begun_at(OP) + 60, pulse=GONE).operation
+    assert kept is not None and kept.state is OperationState.UNKNOWN, "it may run in the holder's console"
+
+
+def test_what_cannot_be_read_is_not_said_to_have_done_nothing() -> None:
+    words = "LOST: its runner is gone, and its files do not tell what was done"
+    assert operation(begin() + "not json\n", 5000.0, GONE).words == words
+    given = Texts(current=answered(OP), plan=answered(plan()), journal=Answer(Status.ERROR, "not a file"))
+    found = read_acting(given, BEGAN + 80_000, pulse=GONE).operation
+    assert found is not None and found.words == words
+    cut = plan()[: plan().index('"stop-1"')]
+    given = Texts(
+        current=answered(OP), plan=answered(cut), journal=answered(begin() + done("evidence-0", "disarm", "stop-0"))
+    )
+    found = read_acting(given, BEGAN + 80_000, pulse=GONE).operation
+    assert found is not None and found.state is OperationState.HALF_DONE, (
+        "of a plan that is cut not every step is known"
+    )
+
+
+def test_what_stands_in_place_of_a_name_is_not_quoted() -> None:
+    """A link there would show what this account may read and others may not."""
+    assert "s3cret" not in read_acting(Texts(current=answered("root:s3cret:1\n")), BEGAN).problem
 
 
 def test_an_operation_that_runs() -> None:

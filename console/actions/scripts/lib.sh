@@ -149,7 +149,7 @@ except urllib.error.HTTPError as error:
     case $code in [1-5][0-9][0-9]) ;; *) code=000 ;; esac
 }
 
-# by_hand URL SECONDS: plain HTTP by bash alone.
+# by_hand URL SECONDS: plain HTTP by bash alone. Below sshd bash -c reads .bashrc, whose words would stand in the answer.
 by_hand() {
     url_rest=${1#http://}
     url_place=${url_rest%%/*}
@@ -158,7 +158,7 @@ by_hand() {
     url_name=${url_place%:*}
     url_name=${url_name#'['}
     url_name=${url_name%']'}
-    body=$(timeout -k 2 "$2" bash -c '
+    body=$(timeout -k 2 "$2" bash --norc -c '
 exec 3<>"/dev/tcp/$1/$2" || exit 7
 printf "GET %s HTTP/1.0\r\nHost: %s\r\nConnection: close\r\n\r\n" "$3" "$4" >&3
 head -c 1000000 <&3' bash "$url_name" "$url_port" "/${url_rest#*/}" "$url_place" 2>/dev/null </dev/null | tr -d '\000')

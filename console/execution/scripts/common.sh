@@ -41,7 +41,7 @@ named() {
 folder() {
     named "$1"
     state_folder "${D%/*}"
-    real_folder "$D"
+    lane_folder
     [ -w "$D" ] && [ -x "$D" ] || cannot "$D cannot be written by $(id -un): ask its owner $(stat -c %U "$D" 2>/dev/null)"
 }
 
@@ -55,6 +55,24 @@ state_folder() {
     real_folder "$1"
     case $(stat -c %a "$1" 2>/dev/null) in
     *[2367]) cannot "$1 can be written by every account of this host, which is refused: chmod o-w $1" ;;
+    esac
+}
+
+# the folder of a lane, in which all may write who get there. Where the folder above lets every account of this host pass,
+# as one that was made by hand with the usual umask does, this one keeps them out
+lane_folder() {
+    case $(stat -c %a "${D%/*}" 2>/dev/null) in
+    *0)
+        real_folder "$D"
+        return
+        ;;
+    esac
+    umask 007
+    real_folder "$D"
+    umask 000
+    case $(stat -c %a "$D" 2>/dev/null) in
+    *0) ;;
+    *) chmod o-rwx "$D" 2>/dev/null || cannot "$D is open to every account of this host, which is refused: chmod o-rwx $D" ;;
     esac
 }
 
