@@ -21,7 +21,7 @@ from console.readings.watchdog import WatchdogState
 from console.snapshot import LaneView
 from console.wayback import way_back
 
-pytestmark = [pytest.mark.bed, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.bed, pytest.mark.soak, pytest.mark.timeout(420)]
 
 SERVES = (LaneState.SERVING, LaneState.READY, LaneState.IDLE)
 DRY = "bash recipe/launch/production.sh --dry-run"

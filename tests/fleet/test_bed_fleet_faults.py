@@ -25,7 +25,7 @@ from acting_parts import NEW, OLD, STATE, shut_out
 from bed.client import Bed, BedHost
 from bed.system import wait_for
 
-pytestmark = [pytest.mark.bed, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.bed, pytest.mark.soak, pytest.mark.timeout(900)]
 
 LAUNCHES = "launch/relaunch.sh", "launch/production.sh"
 
