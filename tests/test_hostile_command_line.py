@@ -107,6 +107,46 @@ def test_times_that_are_no_times_are_a_usage_error(value: str, capsys: pytest.Ca
     assert "more than 0 seconds" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["do", "x", "stop", "--wait=0"], "--wait: more than 0 seconds"),
+        (["do", "x", "stop", "--wait=nan"], "--wait: more than 0 seconds"),
+        (["attach", "x", "--wait=-1"], "--wait: more than 0 seconds"),
+        (["window", "show", "x", "--wait=inf"], "--wait: more than 0 seconds"),
+        (["do", "x", "stop", "--drain=nan"], "--drain: from 0 to 86400 seconds"),
+        (["plan", "x", "stop", "--drain=inf"], "--drain: from 0 to 86400 seconds"),
+        (["do", "x", "stop", "--drain=-1"], "--drain: from 0 to 86400 seconds"),
+    ],
+)
+def test_times_of_what_acts_are_times(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "fleet.toml"
+    file.write_text(GOOD)
+    assert run([*words, "-f", str(file)]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_what_cannot_be_read_of_a_lane_is_not_told_as_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A damaged lease is no free lane, a damaged `current` no lane without operations."""
+    monkeypatch.setenv("LANESWAP_STATE", str(tmp_path / "own"))
+    file, lane = tmp_path / "fleet.toml", tmp_path / "state" / "here.x"
+    file.write_text(GOOD.replace('name = "here"', f'name = "here"\nstate = "{lane.parent}"'))
+    lane.mkdir(parents=True)
+    (lane / "lease").write_text("\x1b]52;c;ZXZpbA==\x07[red]")
+    assert run(["window", "show", "x", "-f", str(file)]) == 3
+    said = capsys.readouterr().out
+    assert "NOT WHOLE" in said and "lease is damaged: somebody may hold the lane" in said
+    assert "nobody, as far as it can be read" in said and said.replace("\n", "").isprintable()
+    (lane / "lease").unlink()
+    (lane / "current").mkdir()
+    assert run(["attach", "x", "-f", str(file)]) == 3
+    assert "no operation to follow: none is known on this lane; current: not a file" in capsys.readouterr().err
+
+
 def started(file: Path, shell: str, **env: str) -> subprocess.CompletedProcess[bytes]:
     """`laneswap status` on a fleet of this machine, its streams as the shell words say."""
     command = f'exec "$0" -m console status --wait 20 -f "$1" {shell}'

@@ -46,6 +46,17 @@ def _typed(lane: str, given: str) -> str:
     return input(f"type the lane's name ({lane}): ").strip()
 
 
+async def _as_long_as_it_lasts(ready: Ready, work: Awaitable[str]) -> str:
+    """A lease without window or operation is given back as this process ends: `yours` must not be believed longer."""
+    from console.actions.underway import runs
+
+    words, found = await work, ready.view()
+    acting = found.acting.value if found.acting is not None else None
+    if words.startswith(_REFUSED) or acting is None or acting.window is not None or runs(found) is not None:
+        return words
+    return f"{words}; no window is open, so it is given back as this command ends"
+
+
 def _run(fleet: FleetFile, lane: str, wait: float, work: Callable[[Ready], Awaitable[str]]) -> int:
     async def inside() -> int:
         async with lane_ready(feed_for(fleet, lane), lane, wait) as ready:
@@ -90,14 +101,14 @@ def offer(lane: LaneName, to: str, fleet: FleetFile = None, *, wait: Wait = 15.0
 @app.command
 def accept(lane: LaneName, fleet: FleetFile = None, *, wait: Wait = 15.0) -> int:
     """Take a lane that was offered to you, with its window."""
-    return _run(fleet, lane, wait, lambda ready: ready.hands.accept(lane))
+    return _run(fleet, lane, wait, lambda ready: _as_long_as_it_lasts(ready, ready.hands.accept(lane)))
 
 
 @app.command
 def take(lane: LaneName, fleet: FleetFile = None, *, yes_lane: YesLane = "", wait: Wait = 15.0) -> int:
     """Take the lane from whoever holds it: their next step is fenced off, both names go into the ledger."""
     typed = _typed(lane, yes_lane)
-    return _run(fleet, lane, wait, lambda ready: ready.hands.take_over(lane, typed))
+    return _run(fleet, lane, wait, lambda ready: _as_long_as_it_lasts(ready, ready.hands.take_over(lane, typed)))
 
 
 @app.command

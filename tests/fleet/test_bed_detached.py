@@ -190,7 +190,7 @@ async def test_a_step_is_the_same_whatever_keeps_it(clean: tuple[BedHost, ...], 
             "XDG_RUNTIME_DIR",
         }
         # every account may read it, its own alone may write it
-        assert (await steps.root("stat", "-c", "%a %U", f"{steps.path}/one")).split() == ["755", host.user]
+        assert (await steps.root("stat", "-c", "%a %U", f"{steps.path}/one")).split() == ["2755", host.user]
 
         await steps.started("two", "sh", "-c", "ps -o oom_score_adj= -p $$ || cat /proc/$$/oom_score_adj", mode=mode)
         assert (await steps.ended("two")).phase is Phase.DONE
