@@ -117,7 +117,10 @@ def _lane_settled(snapshot: Snapshot, lane: LaneView, *, rates: bool = True) -> 
     throughput = lane.throughput.value
     rated = throughput is not None and (throughput.window > 0 or not rates)
     scraped = bool(lane.throughput.error) or rated
-    return _tried(lane.health) and scraped and _acting_settled(lane)
+    # a way back is not called ready before what it binds was looked at
+    down = head.link.status is not LinkStatus.UP
+    bound = down or all(_tried(one.now) for one in lane.binds)
+    return _tried(lane.health) and scraped and bound and _acting_settled(lane)
 
 
 def _acting_settled(lane: LaneView) -> bool:

@@ -121,6 +121,8 @@ class Feed:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._tasks:
+            self._remember(self.snapshot())  # a console that looked once remembers what it saw, too
         self._tasks = []
         closing = [lane.close() for lane in self._lanes.values()] + [host.close() for host in self._hosts.values()]
         await asyncio.gather(self._log.close(), *closing, return_exceptions=True)
@@ -203,9 +205,12 @@ class Feed:
                 for event in self._story.take(picture, told)
             ]
             self._tell_hands(picture, noted)
-            for view in picture.lanes:
-                if view.name in self._lanes:
-                    self._lanes[view.name].underway.remember(view, picture)
+            self._remember(picture)
+
+    def _remember(self, picture: Snapshot) -> None:
+        for view in picture.lanes:
+            if view.name in self._lanes:
+                self._lanes[view.name].underway.remember(view, picture)
 
     def _tell_hands(self, picture: Snapshot, noted: Sequence[Event]) -> None:
         """Tell whose deeds the newest ones were, as soon as that is known."""
