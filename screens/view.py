@@ -19,7 +19,7 @@ from widgets.ink import loudness
 Faulty = Callable[[str, Exception], object]
 """Told of an exception in lamps or alarms, with where it happened."""
 
-READ_ONLY = "this version only reads"
+READ_ONLY = "this console only reads"
 
 
 @dataclass(frozen=True, slots=True)

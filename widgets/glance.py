@@ -45,7 +45,7 @@ class KeyHint:
     guarded: bool = False
     available: bool = True
     why: str = ""
-    """Why a key that is not available is not: `this version only reads`."""
+    """Why a key that is not available is not: `this console only reads`."""
     plain: bool = False
     """A guarded key without a chip: it opens a strip, but changes nothing on a host."""
     grave: bool = False
@@ -134,7 +134,7 @@ class Glance:
     ascii: bool = False
     no_colour: bool = False
     notice: str = ""
-    """A short word from the console itself, shown on the NEXT line: `REFUSED: this version only reads`."""
+    """A short word from the console itself, shown on the NEXT line: `REFUSED: this console only reads`."""
     strip: StripGlance | None = None
     """The strip of a guarded key, while one is open."""
     acts: bool = False

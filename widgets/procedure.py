@@ -84,7 +84,7 @@ def rail(glance: Glance, width: int) -> Row:
 def _kind(glance: Glance) -> str:
     if glance.snapshot.rehearsal:
         return "REHEARSAL: simulated hosts"
-    return "" if glance.acts else "this version only reads"
+    return "" if glance.acts else "this console only reads"
 
 
 def _last(operation: Operation) -> str:

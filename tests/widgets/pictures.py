@@ -100,7 +100,7 @@ KEYS = (
     KeyHint("x", "explain", "-"),
     KeyHint("q", "quit"),
     *(
-        KeyHint(key, word, guarded=True, available=False, why="not available yet: this version only reads")
+        KeyHint(key, word, guarded=True, available=False, why="not available yet: this console only reads")
         for key, word in (("D", "watchdog"), ("S", "stop"), ("R", "relaunch"), ("B", "roll back"))
     ),
 )
