@@ -13,10 +13,13 @@ from dataclasses import dataclass, field, replace
 
 from console.execution import files
 from console.execution.aftercare import Aftercare
+from console.execution.detached import Phase
 from console.execution.inflight import is_beginning
 from console.execution.ledger import CARRIED_ON, Entry, Ledger, LedgerError
+from console.execution.sequence_head import newest_run
 from console.execution.tenure import Ground, Tenure
-from console.readings.acting_operation import read_operation
+from console.readings.acting import CURRENT
+from console.readings.acting_operation import FRESH_S, read_operation
 from console.readings.acting_types import Operation, OperationState, StepState, StepView
 from console.readings.ledger import Kind, Record
 from console.sanitize import line
@@ -34,6 +37,7 @@ NOT_BEGUN = "not begun"
 LEDGER = "ledger.jsonl"
 _STILL = (StepState.WAITING, StepState.RUNNING)
 _GOES_ON = (OperationState.RUNNING, OperationState.UNKNOWN)
+_LIVES = (Phase.RUNNING, Phase.WAITING, Phase.UNKNOWN)
 
 
 @dataclass(slots=True)
@@ -147,16 +151,10 @@ class Recording:
         kept.seen = True
         if _not_yet(operation, kept):
             return
-        for step in operation.steps:
-            if step.state not in _STILL and step.id not in kept.told:
-                await self._write(operation, kept, step)
-                kept.told.add(step.id)
         if operation.state in _GOES_ON:
+            await self._steps(operation, kept)
             return
-        await self._write(operation, kept, None)
-        self._after.ended(view.name, operation, kept.epoch)
-        del self._open[operation.id]
-        self._tell(f"{operation.verb} {operation.state.value}: {operation.words or operation.title}")
+        await self._ended(view.name, operation, kept)
         await self._settle(view)
 
     async def _write_up(self, operation: Operation) -> None:
@@ -189,24 +187,30 @@ class Recording:
                 if not known or acting is None or (newest is not None and newest.id == op):
                     continue
                 try:
-                    await self._found_out(op, kept)
+                    await self._found_out(op, kept, acting.clock)
                 except LedgerError as error:
                     self._complain(error)
 
-    async def _found_out(self, op: str, kept: _Open) -> None:
+    async def _found_out(self, op: str, kept: _Open, clock: float) -> None:
+        """By the head's own word alone, at `clock` of the head: the picture may be older than the operation."""
         link, folder = self._tenure.way(kept.lane)
         plan, journal = await asyncio.gather(
             *(files.read(link, folder, f"ops/{op}/{name}") for name in ("plan.json", "journal.jsonl"))
         )
-        if plan.unknown or journal.unknown:
-            return
-        if journal.there and plan.there:
-            found = read_operation(op, kept.lane, plan.text, journal.text, journal.size == len(journal.data), [])
-            if found.state in _GOES_ON:
-                words = "nobody carries it on, and another operation followed"
-                found = replace(found, state=OperationState.LOST, words=words)
-            await self._write(found, kept, None)
-            self._after.ended(kept.lane, found, kept.epoch)
+        newest = await files.read(link, folder, CURRENT)  # after its journal: a console names what it will carry out
+        if plan.unknown or journal.unknown or newest.unknown or newest.text.strip() == op:
+            return  # the newest one is looked at with every picture, as soon as one shows it
+        whole = journal.size == len(journal.data)
+        told = journal.text if journal.there else None
+        found = read_operation(op, kept.lane, plan.text, told, whole, []) if plan.there else None
+        if found is not None and found.state in _GOES_ON:
+            runner = (await newest_run(link, folder, op))[1].phase
+            if runner in _LIVES or (found.spoke is not None and 0 <= clock - found.spoke <= FRESH_S):
+                return  # the journal of one that a console carries out is all that tells of it
+            begun = journal.there or runner is not Phase.ABSENT
+            found = replace(found, state=OperationState.LOST, words="nobody carries it on") if begun else None
+        if found is not None:
+            await self._ended(kept.lane, found, kept)
         elif not kept.epoch or time.time() - (kept.since or 0.0) < LATE_S or is_beginning(self._ledger.file, op):
             return  # break-glass need not be on the head; what a living console is beginning may still arrive
         else:
@@ -215,6 +219,20 @@ class Recording:
             await asyncio.to_thread(self._ledger.once, Kind.OUTCOME, entry)
             self.sync_soon(kept.lane)
         self._open.pop(op, None)
+
+    async def _steps(self, operation: Operation, kept: _Open) -> None:
+        for step in operation.steps:
+            if step.state not in _STILL and step.id not in kept.told:
+                await self._write(operation, kept, step)
+                kept.told.add(step.id)
+
+    async def _ended(self, lane: str, operation: Operation, kept: _Open) -> None:
+        """Into the record and to the operator, the same whichever way it was found out."""
+        await self._steps(operation, kept)
+        await self._write(operation, kept, None)
+        self._after.ended(lane, operation, kept.epoch)
+        self._open.pop(operation.id, None)
+        self._tell(f"{operation.verb} {operation.state.value}: {operation.words or operation.title}")
 
     async def _write(self, operation: Operation, kept: _Open, step: StepView | None) -> None:
         if step is None:
