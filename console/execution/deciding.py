@@ -14,7 +14,8 @@ from console.execution.ledger import Ledger, LedgerError
 from console.execution.policy import Decision, Refused
 from console.execution.situation import Me, situation
 from console.execution.tenure import Ground, Tenure, frozen_plan
-from console.readings.acting import CURRENT, OPERATION
+from console.readings.acting import CURRENT, JOURNAL, OPERATION, PLAN
+from console.readings.acting_operation import read_operation
 from console.sanitize import word
 from console.snapshot import LaneView, Snapshot
 
@@ -69,14 +70,32 @@ class Deciding:
                 return (await files.read(link, folder, CURRENT)).text.strip()
         return ""
 
-    def no_other(self, lane: str, newest: str) -> None:
+    async def no_other(self, lane: str, verb: Verb, newest: str) -> None:
         """Raises Refused where the head names a newer operation than the one that was seen: it was begun just now, by
-        this console or by another one of this operator, and may run."""
+        this console or by another one, and may run. Says whose it is, as the head has it at this moment."""
         reading, now = self.view(lane).acting, self._ground.snapshot().now
         acting = reading.current(now) if reading is not None else None
         seen = acting.operation.id if acting is not None and acting.operation is not None else ""
         if acting is not None and newest != seen and OPERATION.fullmatch(newest):
-            raise Refused(f"{word(newest, 80)} was just begun and is not read yet; look again")
+            raise Refused(await self._just_begun(lane, verb, newest))
+
+    async def _just_begun(self, lane: str, verb: Verb, op: str) -> str:
+        """What an operation is that this console has not read yet, in safe words."""
+        link, folder = self.tenure.way(lane)
+        plan = journal = None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(NEWEST_S):
+                plan, journal = await asyncio.gather(
+                    *(files.read(link, folder, f"ops/{op}/{name}") for name in (PLAN, JOURNAL))
+                )
+        if plan is None or journal is None or not plan.there:
+            return f"{word(op, 80)} was just begun and is not read yet; look again"
+        whole = journal.size == len(journal.data)
+        found = read_operation(op, lane, plan.text, journal.text if journal.there else None, whole, [])
+        what = f"{found.verb} by {found.operator or 'another console'} (operation {found.id})"
+        if found.ended is None and found.verb == verb.value:
+            return f"{what} runs already: attach to it, or end it first"
+        return f"{what} was begun since this was shown, it is {found.state.value}; look again"
 
     def lease_id(self, lane: str) -> str:
         """Of the lease that is shown; '' without one."""
@@ -148,10 +167,10 @@ def same_situation(shown: Decision, fresh: Decision) -> None:
         raise Refused(shown.denied)
     if shown.epoch not in (0, fresh.epoch):
         raise Refused("the lease changed hands since this was shown; look again")
-    for name, words in (("takes_over", "takes the lane over"), ("break_glass", "is break-glass"), ("ends", "ends")):
+    for name, words in (("takes_over", "takes"), ("break_glass", "is break-glass"), ("ends", "ends")):
         if getattr(fresh, name) and getattr(fresh, name) != getattr(shown, name):
-            more = f" {fresh.ends}" if name == "ends" else ""
-            raise Refused(f"it {words}{more} now, which was not shown; look again")
+            told = next((warning for warning in fresh.warnings if warning.startswith(f"{words} ")), words)
+            raise Refused(f"it {told} now, which was not shown; look again")
 
 
 def changed(before: Plan, now: Plan) -> str:

@@ -127,8 +127,8 @@ class Hands:
                 raise Refused(f"what it rests on has changed: {changed(plan, now)}")
             writable, newest = await asyncio.gather(self.deciding.writable(), self.deciding.newest(plan.lane))
             fresh = self.deciding.decided(now, wish, ledger_ok=writable)
+            await self.deciding.no_other(plan.lane, plan.verb, newest)
             same_situation(decision, fresh)
-            self.deciding.no_other(plan.lane, newest)
             grant = policy.grant(fresh, confirmation, plan.id, policy.clock())
             # spent before lease and record are asked for: a slow head must not let a leave run out half used
             policy.spend(grant, plan.id, plan.verb, plan.lane, policy.clock(), fresh.epoch)

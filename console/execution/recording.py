@@ -7,6 +7,7 @@ next, so a console that was killed leaves no gap. A copy that fails is tried aga
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,8 @@ RETRY_S = 10.0
 """Seconds between two tries to copy what the head has not got."""
 UP_EVERY_S = 5.0
 """Seconds between two looks for what is not the newest operation of its lane."""
+LAST_LOOK_S = 2.0
+"""Seconds that the last one of these looks may take when the console ends."""
 LATE_S = 5.0
 """Seconds that what a console sent before it died may take to arrive."""
 NOT_BEGUN = "not begun"
@@ -55,6 +58,8 @@ class _Open:
     """Of one that is carried on: what its journal said until then is known already."""
     seen: bool = False
     """It was the newest of its lane once."""
+    due: float | None = None
+    """Loop time of the next look for it by its name; None before it was missed."""
 
 
 class Recording:
@@ -94,13 +99,10 @@ class Recording:
         """Until it is cancelled."""
         await self._take_up()
         loop = asyncio.get_running_loop()
-        looked = 0.0
         while True:
             # shielded: who ends us must not part a line that is written from what is remembered of it
             await asyncio.shield(self._step())
-            if loop.time() >= looked:
-                looked = loop.time() + UP_EVERY_S
-                await asyncio.shield(self._look_up())
+            await asyncio.shield(self._look_up())
             for lane, due in tuple(self._due.items()):
                 if loop.time() >= due:
                     self._due[lane] = loop.time() + RETRY_S
@@ -111,6 +113,9 @@ class Recording:
     async def flush(self) -> None:
         """Record and copy what there is, once more before the end."""
         await self._step()
+        with contextlib.suppress(TimeoutError):  # a head that does not answer keeps nobody from giving the lease back
+            async with asyncio.timeout(LAST_LOOK_S):
+                await self._look_up(last=True)
         await self._after.finish()
         for lane in tuple(self._due):
             await self.sync(lane)
@@ -173,8 +178,10 @@ class Recording:
         self._open[operation.id] = _Open(operation.lane, operation.plan_id, operation.epoch)
         self.sync_soon(operation.lane)
 
-    async def _look_up(self) -> None:
-        """What earlier consoles meant and what is not the newest operation of its lane: asked of the head by name."""
+    async def _look_up(self, *, last: bool = False) -> None:
+        """What earlier consoles meant and what is not the newest operation of its lane: asked of the head by name, as
+        soon as the head was read (a command is short), then every UP_EVERY_S; `last`: once more, whatever the time."""
+        now = asyncio.get_running_loop().time()
         async with self._turn:
             for op, kept in tuple(self._open.items()):
                 try:
@@ -186,6 +193,11 @@ class Recording:
                 known = kept.since is not None or kept.seen  # one that was just begun is not the newest here yet
                 if not known or acting is None or (newest is not None and newest.id == op):
                     continue
+                if kept.due is None:  # one of our own that another one followed is given time to say how it ended
+                    kept.due = now + UP_EVERY_S if kept.since is None else now
+                if now < kept.due and not last:
+                    continue
+                kept.due = now + UP_EVERY_S
                 try:
                     await self._found_out(op, kept, acting.clock)
                 except LedgerError as error:
