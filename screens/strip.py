@@ -310,6 +310,8 @@ def state_of(snapshot: Snapshot, lane: str) -> Fingerprint:
 
 def _holder(view: LaneView) -> str:
     acting = view.acting.value if view.acting is not None else None
+    if acting is not None and acting.lease_unknown:
+        return f"not known: {acting.lease_unknown}"
     lease = acting.lease if acting is not None else None
     return f"{lease.operator} on {lease.console}" if lease is not None else "with nobody"
 

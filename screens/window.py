@@ -96,6 +96,8 @@ def hand_over_errand(key: str, lane: LaneView, snapshot: Snapshot, hands: Hands)
     acting = acting_of(lane)
     lease = acting.lease if acting is not None else None
     me = snapshot.fleet.operator_name()
+    if acting is not None and acting.lease_unknown:
+        return _taking_unknown(key, lane.name, acting.lease_unknown, hands)
     if lease is None:
         return _nothing(key, lane.name, known=acting is not None)
     now = head_now(snapshot, lane)
@@ -133,6 +135,20 @@ def _taking(key: str, lane: str, lease: Lease, me: str, now: float, hands: Hands
     if not same:
         there = f"{lease.operator} still works on it: ask first. Their"
     alive = () if gone else (f"{there} next step is refused by every host",)
+
+    async def prepare() -> Ready:
+        return Ready(questions=(_name(lane),), told=told, warnings=alive)
+
+    async def carry_out(ready: Ready, strip: Strip) -> str:
+        return await hands.take_over(lane, strip.answers[0])
+
+    return Errand(key, "TAKE OVER", lane, prepare, carry_out)
+
+
+def _taking_unknown(key: str, lane: str, why: str, hands: Hands) -> Errand:
+    """Nobody can tell whose it is: taking it over writes the lease anew."""
+    told = (("from", f"nobody can tell: {why}"), ("lease", "written anew; whoever held it is fenced off"))
+    alive = ("somebody may still work on it: ask first. Their next step is refused by every host",)
 
     async def prepare() -> Ready:
         return Ready(questions=(_name(lane),), told=told, warnings=alive)

@@ -63,6 +63,8 @@ def asks(snapshot: Snapshot, lane: LaneView, *, mine: bool) -> str:
     current = lane.acting.current(snapshot.now) if lane.acting is not None else None
     if snapshot.host(lane.lane.head).link.status is not LinkStatus.UP or current is None:
         return "head not read: the lane's name and a reason"
+    if current.lease_unknown:
+        return "holder not known: the lane's name and a reason"
     if _held_by_another(snapshot, lane, mine=mine):
         return f"held by {current.lease.operator if current.lease is not None else '-'}: H takes over, B too"
     window = acting.window if acting is not None else None
@@ -113,6 +115,8 @@ def _held_by_another(snapshot: Snapshot, lane: LaneView, *, mine: bool) -> bool:
 def _hand_over(snapshot: Snapshot, lane: LaneView, *, mine: bool) -> Price:
     acting = acting_of(lane)
     lease = acting.lease if acting is not None else None
+    if acting is not None and acting.lease_unknown:
+        return Price("take over", "take over")
     if lease is None:
         return Price("hand over", "hand over", False)
     words = transfer(lease, snapshot.fleet.operator_name(), head_now(snapshot, lane), mine=mine).value

@@ -147,7 +147,9 @@ def _rows(acting: Acting) -> list[str]:
         due = f"OVERDUE by {fmt.duration(late)}" if late > 0 else f"{fmt.duration(-late)} left"
         rows.append(f"window     {window.id} by {window.operator}, {due}: {window.reason}")
         rows.append(f"way back   {window.target or 'none'} (plan {window.plan_id})")
-    if lease is None:
+    if acting.lease_unknown:
+        rows.append(f"lease      not known: {acting.lease_unknown}")
+    elif lease is None:
         rows.append(f"lease      nobody{readable}")
     else:
         state = "ran out" if lease.expired(acting.clock) else "held"

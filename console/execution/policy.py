@@ -83,7 +83,7 @@ class Situation:
     """A window on this very lane, opened under a lease that is ours; counts only while `holder` is ME."""
     holder: Holder
     holder_name: str = ""
-    """The other operator and since when, in words; also whose lease ran out."""
+    """The other operator and since when, in words; also whose lease ran out, and why it is not known who holds it."""
     unknown: tuple[str, ...] = ()
     """Stale facts and hosts out of reach, each in words."""
     ledger_ok: bool = True
@@ -238,7 +238,8 @@ def _warnings(verb: Verb, situation: Situation) -> tuple[str, ...]:
     if not situation.head_ok:
         found.append("the head is out of reach: nobody can be asked who holds the lane, no record is kept there")
     elif situation.holder is Holder.UNKNOWN:
-        found.append("nobody can tell who holds the lane")
+        why = f": {situation.holder_name}" if situation.holder_name else ""
+        found.append(f"nobody can tell who holds the lane{why}")
     if situation.holder is Holder.OTHER:
         found.append(f"takes the lane over from {situation.holder_name or 'another operator'}")
     if situation.holder is Holder.EXPIRED:

@@ -54,9 +54,11 @@ def is_mine(lease: Lease, own: Me) -> bool:
 
 
 def holder_of(acting: Acting | None, own: Me, now: float, held_id: str = "") -> tuple[Holder, str]:
-    """Who holds the lane at the head's time `now`, and that one in words."""
+    """Who holds the lane at the head's time `now`, and that one in words; or why nobody can tell."""
     if acting is None:
         return Holder.UNKNOWN, ""
+    if acting.lease_unknown:
+        return Holder.UNKNOWN, acting.lease_unknown
     lease = acting.lease
     if lease is None:
         return Holder.NOBODY, ""

@@ -68,13 +68,17 @@ def read_acting(texts: Texts, clock: float, *, lane: str = "", folder: str = "",
 def read_texts(texts: Texts, lane: str = "", folder: str = "") -> Acting:
     """What the files say, whatever the time: an operation that never said how it ended is RUNNING here."""
     troubles: list[str] = []
-    lease = _lease(_text(texts.lease, LEASE, troubles), troubles)
+    text = _text(texts.lease, LEASE, troubles)
+    unread = troubles[-1] if troubles else ""
+    lease = _lease(text, troubles)
+    damaged = "its file is damaged" if text is not None and lease is None else ""
     window = _window(_text(texts.window, WINDOW, troubles), troubles)
     debts = _debts(_text(texts.debts, DEBTS, troubles), troubles)
     name = current_operation(texts.current, troubles)
     return Acting(
         clock=0.0,
         lease=lease,
+        lease_unknown=unread or damaged,
         window=window,
         debts=debts,
         operation=_operation(texts, name, lane, troubles) if name else None,
@@ -89,7 +93,7 @@ def judged(acting: Acting, clock: float, pulse: Pulse) -> Acting:
     if operation is not None and operation.state is OperationState.RUNNING:
         from console.readings.acting_operation import judged_operation
 
-        operation = judged_operation(operation, clock, acting.lease, pulse)
+        operation = judged_operation(operation, clock, acting.lease, pulse, told=not acting.lease_unknown)
     return replace(acting, clock=clock, operation=operation)
 
 
@@ -231,23 +235,28 @@ def _value(text: str, at: int) -> tuple[Any, int | None]:
 # --- lease, window, debts --------------------------------------------------------------------------------------------
 
 
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,14}")
+_LEASE_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,63}")
+"""As the scripts on the hosts read them (`read_lease` in common.sh): what is damaged there is no lease here."""
+
+
 def _lease(text: str | None, troubles: list[str]) -> Lease | None:
     if text is None:
         return None
     pairs = dict(row.partition("=")[::2] for row in text.split("\n") if "=" in row)
-    epoch = whole_of(pairs.get("epoch", ""))
-    acquired, renewed, ttl = (_decimal(pairs.get(key, "")) for key in ("acquired", "renewed", "ttl"))
-    name = word(pairs.get("id", ""), 80)
+    numbers = [pairs.get(key, "") for key in ("epoch", "acquired", "renewed", "ttl")]
+    whole = all(map(_NUMBER.fullmatch, numbers)) and _LEASE_ID.fullmatch(pairs.get("id", ""))
+    epoch, (acquired, renewed, ttl) = whole_of(numbers[0]), map(_decimal, numbers[1:])
     operator = word(pairs.get("operator", ""), 80)
-    if not name or not operator or epoch is None or renewed is None or ttl is None:
+    if not whole or not operator or epoch is None or acquired is None or renewed is None or ttl is None:
         troubles.append(f"{LEASE} is damaged: somebody may hold the lane")
         return None
     return Lease(
         operator=operator,
         console=word(pairs.get("console", ""), 120),
-        id=name,
+        id=pairs["id"],
         epoch=epoch,
-        acquired=acquired if acquired is not None else renewed,
+        acquired=acquired,
         renewed=renewed,
         ttl=ttl,
         purpose=word(pairs.get("purpose", ""), 200),
@@ -256,7 +265,7 @@ def _lease(text: str | None, troubles: list[str]) -> Lease | None:
 
 
 def _decimal(text: str) -> float | None:
-    return time_of(float(text)) if re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,9})?", text.strip()) else None
+    return time_of(float(text)) if _NUMBER.fullmatch(text) else None
 
 
 def _window(text: str | None, troubles: list[str]) -> WindowState | None:

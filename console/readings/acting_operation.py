@@ -227,9 +227,12 @@ def _take_step(into: dict[str, _Told], name: str, found: Mapping[str, Any], at: 
 # --- the verdict -----------------------------------------------------------------------------------------------------
 
 
-def judged_operation(operation: Operation, clock: float, lease: Lease | None, pulse: Pulse) -> Operation:
-    """One that never said how it ended, at `clock`: RUNNING, HALF DONE, LOST, or not to be told."""
-    alive = _alive(operation, clock, lease, pulse)
+def judged_operation(
+    operation: Operation, clock: float, lease: Lease | None, pulse: Pulse, *, told: bool = True
+) -> Operation:
+    """One that never said how it ended, at `clock`: RUNNING, HALF DONE, LOST, or not to be told. `told`: the lease says
+    who holds the lane."""
+    alive = _alive(operation, clock, lease, pulse, told=told)
     if alive:
         return operation
     if alive is None:
@@ -262,12 +265,12 @@ def _restarted(operation: Operation, pulse: Pulse) -> bool:
     return pulse.booted is not None and pulse.booted > newest + BOOT_SLACK_S
 
 
-def _alive(operation: Operation, clock: float, lease: Lease | None, pulse: Pulse) -> bool | None:
+def _alive(operation: Operation, clock: float, lease: Lease | None, pulse: Pulse, *, told: bool) -> bool | None:
     """Whether somebody carries it on; None where nothing tells."""
     if operation.runs_on == "console":  # a console that lives renews its lease, wherever it runs
         if lease is not None and lease.epoch == operation.epoch and not lease.expired(clock):
             return True
-        return operation.spoke is not None and 0 <= clock - operation.spoke <= FRESH_S
+        return (operation.spoke is not None and 0 <= clock - operation.spoke <= FRESH_S) or (False if told else None)
     if _restarted(operation, pulse):
         return False
     if pulse.alive:
@@ -275,7 +278,8 @@ def _alive(operation: Operation, clock: float, lease: Lease | None, pulse: Pulse
     spoke = operation.spoke if operation.spoke is not None else operation.began
     if 0 <= clock - spoke <= FRESH_S:
         return True
-    if not operation.whole and operation.spoke is None and lease is not None and not lease.expired(clock):
+    held = not told or (lease is not None and not lease.expired(clock))
+    if not operation.whole and operation.spoke is None and held:
         return None  # nothing says where it runs: it may be the console that holds the lease
     return pulse.alive
 

@@ -167,6 +167,9 @@ class Acting:
     clock: float
     """Unix seconds by the head's clock when it was read."""
     lease: Lease | None = None
+    """None: nobody's, unless `lease_unknown` says why nobody can tell."""
+    lease_unknown: str = ""
+    """Why it cannot be told who holds the lane, in safe words: its file is damaged, or cannot be read."""
     window: WindowState | None = None
     debts: tuple[Debt, ...] = ()
     operation: Operation | None = None

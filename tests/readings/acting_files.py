@@ -18,8 +18,8 @@ LEASE = {
     "operator": "ana",
     "console": "ana@laptop 4711",
     "purpose": "switch",
-    "acquired": str(BEGAN - 60),
-    "renewed": str(BEGAN),
+    "acquired": str(int(BEGAN) - 60),
+    "renewed": str(int(BEGAN)),
     "ttl": "60",
     "offered_to": "",
 }

@@ -29,6 +29,8 @@ from acting_files import (
 from hypothesis import given
 from hypothesis import strategies as st
 
+from console.execution.policy import Holder
+from console.execution.situation import holder_of, me
 from console.readings.acting import (
     JOURNAL_TAIL,
     MOST_PROBLEM,
@@ -68,11 +70,41 @@ def test_a_lease_and_its_end() -> None:
     assert found.expired(BEGAN + 61)
 
 
-@pytest.mark.parametrize("key", ["id", "operator", "epoch", "renewed", "ttl"])
+@pytest.mark.parametrize("key", ["id", "operator", "epoch", "acquired", "renewed", "ttl"])
 def test_a_damaged_lease_may_be_somebodys(key: str) -> None:
     found = read(name=None, lease="".join(f"{name}={LEASE[name]}\n" for name in LEASE if name != key))
     assert found.lease is None
     assert found.problem == "lease is damaged: somebody may hold the lane"
+    assert found.lease_unknown == "its file is damaged"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "garbage\n", "{}", "null", '{"epoch": 7}', "id=f00d\nepoch=7", lease(epoch="7.0"), lease(epoch="-7"),
+     lease(ttl="1e3"), lease(epoch="007"), lease(renewed="soon"), lease(acquired="1.5"), lease(id="../x"),
+     lease(id="\x1b[2J"), lease(epoch="7\r"), lease(renewed="9" * 40)],
+)  # fmt: skip
+def test_nobody_can_tell_whose_a_damaged_lease_is_before_anything_is_confirmed(text: str) -> None:
+    """The scripts on the head refuse each of these: here it must not read as if nobody held the lane."""
+    found = read(name=None, lease=text)
+    assert found.lease is None and found.lease_unknown
+    holder, words = holder_of(found, me("ana"), BEGAN)
+    assert (holder, words) == (Holder.UNKNOWN, "its file is damaged")
+
+
+def test_a_lease_that_may_not_be_read_may_be_somebodys() -> None:
+    for answer, words in (
+        (Answer(Status.DENIED), "lease may not be read"),
+        (Answer(Status.ERROR, "not a file"), "lease: not a file"),
+    ):
+        assert holder_of(read(name=None, lease=answer), me("ana"), BEGAN) == (Holder.UNKNOWN, words)
+    assert holder_of(read(name=None, lease=Answer(Status.MISSING)), me("ana"), BEGAN) == (Holder.NOBODY, "")
+
+
+def test_while_nobody_can_tell_who_holds_the_lane_an_operation_in_a_console_is_not_given_up() -> None:
+    journal = begin(runs_on="console") + step(2, "stop-0", "running")
+    found = read(journal=journal, at=999.0, lease="garbage")
+    assert found.operation is not None and found.operation.state is OperationState.UNKNOWN
 
 
 def test_a_window_whose_plan_is_cut_is_read_all_the_same() -> None:
@@ -141,7 +173,7 @@ def test_an_operation_without_its_plan_does_not_hold_the_lane_for_ever(lost: Ans
     assert (found.verb, found.began) == ("rollback", begun_at(OP))
     alive = read_acting(given, begun_at(OP) + 60, pulse=ALIVE).operation
     assert alive is not None and alive.state is OperationState.RUNNING
-    held = replace(given, lease=answered(lease(renewed=str(begun_at(OP) + 50))))
+    held = replace(given, lease=answered(lease(renewed=str(int(begun_at(OP)) + 50))))
     kept = read_acting(held, begun_at(OP) + 60, pulse=GONE).operation
     assert kept is not None and kept.state is OperationState.UNKNOWN, "it may run in the holder's console"
 
