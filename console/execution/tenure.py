@@ -12,6 +12,7 @@ from console.execution import files, lease, window
 from console.execution.lease import Keeper, LeaseAnswer, holder_words
 from console.execution.policy import Refused
 from console.execution.situation import Me, is_mine
+from console.fleet.operator import trouble
 from console.fleet.places import Places
 from console.fleet.recipe import Recipe
 from console.reach.link import Link
@@ -124,6 +125,8 @@ class Tenure:
 
     async def offer(self, view: LaneView, to: str) -> None:
         """Offer the lease to another operator, who may accept it when this console is gone. Raises Refused."""
+        if to and (why := trouble(to)):
+            raise Refused(f"not an operator's name: {why}")
         held, _ = await self.hold(view, "hand over")
         link, folder = self.way(view.name)
         answer = await lease.offer(link, folder, held.id, to)

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import platformdirs
 from pydantic import Field, StringConstraints, ValidationError, ValidationInfo, field_validator
 
+from console.fleet.operator import on_duty, trouble, variable_trouble
 from console.fleet.tomlfile import FileError, Strict, TomlUnreadable, parse_toml, read_toml, suggest
 from console.fleet.wording import (
     NAME_PATTERN,
@@ -232,7 +233,7 @@ class Fleet(Strict):
     name: Name
     """Name of the fleet."""
     operator: str = ""
-    """Who is on duty; default: LANESWAP_OPERATOR, else the login name."""
+    """Who is on duty, where LANESWAP_OPERATOR does not say; default: the login name."""
     production: bool = True
     """Shows PROD on every screen."""
     rates: Rates = Rates()
@@ -247,6 +248,13 @@ class Fleet(Strict):
     """Endpoints by name."""
     rehearsal: bool = Field(default=False, exclude=True)
 
+    @field_validator("operator")
+    @classmethod
+    def _one_person(cls, value: str) -> str:
+        if value and (why := trouble(value)):
+            raise ValueError(why)
+        return value
+
     @field_validator("state")
     @classmethod
     def _plain_folder(cls, value: str) -> str:
@@ -259,8 +267,8 @@ class Fleet(Strict):
         return f"{self.state}/{self.name}.{lane}"
 
     def operator_name(self) -> str:
-        """Who the ledger names: the file, else LANESWAP_OPERATOR, else the login name."""
-        return self.operator or os.environ.get("LANESWAP_OPERATOR", "") or os.environ.get("USER", "") or "-"
+        """Who the ledger names: LANESWAP_OPERATOR, else the file, else the login name. A rehearsal has its own cast."""
+        return self.operator if self.rehearsal and self.operator else on_duty(self.operator)[0]
 
 
 def default_path() -> Path:
@@ -297,6 +305,8 @@ def build(raw: Mapping[str, Any], path: Path | str = "fleet.toml") -> Fleet:
         fleet = Fleet.model_validate(raw)
     except ValidationError as error:
         raise FleetError(path, [explain(item, Fleet) for item in error.errors()]) from error
+    if why := variable_trouble():
+        raise FleetError(path, [why])
     if problems := _cross_check(fleet):
         raise FleetError(path, problems)
     return fleet

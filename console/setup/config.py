@@ -15,6 +15,7 @@ from console.actions.keymap import KeymapError, default_keymap_path, load_keymap
 from console.actions.themes import ThemeError, load_theme, own_themes, themes_folder
 from console.feed.records import state_folder
 from console.fleet.inventory import Fleet, FleetError, default_path, load
+from console.fleet.operator import on_duty
 from console.fleet.places import places
 from console.fleet.recipe import Recipe, apply_recipes, load_recipe, shipped
 from console.fleet.tomlfile import FileError
@@ -146,10 +147,10 @@ def _variables(lane: str, recipe: Recipe, given: Mapping[str, str], file: str) -
 
 
 def _operator(item: Value, fleet: Fleet) -> Value:
-    if item.key != "operator" or fleet.operator:
+    if item.key != "operator":
         return item
-    named = next((name for name in ("LANESWAP_OPERATOR", "USER") if os.environ.get(name)), "")
-    return Value(item.key, fleet.operator_name(), f"environment: {named}" if named else "nobody is named")
+    name, origin = on_duty(fleet.operator)
+    return Value(item.key, name, origin or item.origin)
 
 
 def locate(file: Path | None) -> list[Place]:

@@ -46,7 +46,7 @@ def _head(name: str, source: str) -> Iterator[str]:
     else:
         yield "# Made by `laneswap init`. Every key: `laneswap config print`, docs/fleet.md"
     yield f"name = {_quoted(name)}"
-    yield '# operator = "..."           # who is on duty; else LANESWAP_OPERATOR, else the login name'
+    yield '# operator = "..."           # who is on duty, unless LANESWAP_OPERATOR says; else the login name'
     yield ""
 
 
