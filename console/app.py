@@ -23,7 +23,8 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from console import sanitize
-from console.actions.catalog import BY_ID, CommandError, parse_command
+from console.actions.catalog import BY_ID
+from console.actions.command_line import CommandError, parse_command
 from console.actions.keymap import KeymapError, default_keymap_path, load_keymap
 from console.actions.themes import SHIPPED, ThemeError, find_theme, themes_folder
 from console.actions.underway import newest_state

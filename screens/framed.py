@@ -9,7 +9,7 @@ from typing import ClassVar
 from textual import events, on
 from textual.app import ComposeResult
 
-from console.actions.catalog import complete
+from console.actions.command_line import complete
 from screens.base import ConsoleScreen
 from screens.grid import Place, Wish, grid
 from screens.prompt import Candidates, Prompt

@@ -2,101 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from console.actions.catalog_guarded import GUARDED_ACTIONS, READ_ONLY
+from console.actions.catalog_reading import READING_ACTIONS
+from console.actions.catalog_types import ANYWHERE, DASHBOARD, READING, ROLLING, Action, Group, Place, Scope
 
-
-class Scope(StrEnum):
-    """Whether an action can change anything on a host."""
-
-    SAFE = "safe"
-    GUARDED = "guarded"
-
-
-class Group(StrEnum):
-    """Headings of the help screen, in its order."""
-
-    LOOK = "look"
-    MOVE = "move"
-    TIME = "time"
-    ALARMS = "alarms"
-    CONSOLE = "console"
-    WINDOW = "window"
-    GUARDED = "guarded"
-
-
-class Place(StrEnum):
-    """The screens an action is available on."""
-
-    DASHBOARD = "dashboard"
-    LOGS = "logs"
-    EVENTS = "events"
-    HELP = "help"
-    EXPLAIN = "explain"
-    LEDGER = "ledger"
-    DRY_RUN = "dry-run"
-
-
-ANYWHERE = frozenset(Place)
-DASHBOARD = frozenset({Place.DASHBOARD})
-ROLLING = frozenset({Place.LOGS, Place.EVENTS, Place.LEDGER})
-READING = frozenset({*ROLLING, Place.HELP, Place.EXPLAIN, Place.DRY_RUN})
-READ_ONLY = "this console is read-only. Nothing was sent."
-"""What a key says that would act where nothing can."""
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """One thing the operator can ask for."""
-
-    id: str
-    keys: tuple[str, ...]
-    """Key names as the terminal reports them: a character, or `tab`, `escape`, `f1`..."""
-    shown: str
-    """The key as help and key line write it: `?`, `1-9`."""
-    word: str
-    """One word for the key line."""
-    title: str
-    help: str
-    group: Group
-    scope: Scope = Scope.SAFE
-    places: frozenset[Place] = DASHBOARD
-    commands: tuple[str, ...] = ()
-    """Names for the `:` line, the first one is shown; '' cannot be typed."""
-    argument: str = ""
-    """What a command takes after its name: `PANE`, `LANE`, `TEXT`; '' for nothing."""
-    cli: str = ""
-    """The headless command that does the same; '' where there is none."""
-    palette: bool = False
-    key_line: bool = False
-    short: str = ""
-    """The word on an 80-column key line: '' for the same, `-` for the key alone."""
-    fixed: bool = False
-    """The keys cannot be changed by a user keymap."""
-    quiet: bool = False
-    """A guarded action whose key is no chip: it hands the lane over, but changes nothing on a host."""
-
-
-def _guarded(letter: str, ident: str, word: str, title: str, help_: str, cli: str = "", quiet: bool = False) -> Action:
-    return Action(
-        id=ident,
-        keys=(letter,),
-        shown=letter,
-        word=word,
-        title=title,
-        help=help_,
-        group=Group.GUARDED,
-        scope=Scope.GUARDED,
-        places=ANYWHERE,
-        commands=(ident,),
-        cli=cli,
-        palette=True,
-        key_line=True,
-        fixed=True,
-        quiet=quiet,
-    )
-
+__all__ = (
+    "ACTIONS",
+    "ANYWHERE",
+    "BY_ID",
+    "DASHBOARD",
+    "GUARDED_KEYS",
+    "READING",
+    "READ_ONLY",
+    "ROLLING",
+    "Action",
+    "Group",
+    "Place",
+    "Scope",
+    "available",
+    "describe_keys",
+    "guarded",
+    "key_line",
+    "palette",
+)
 
 ACTIONS: tuple[Action, ...] = (
     Action(
@@ -398,83 +326,7 @@ ACTIONS: tuple[Action, ...] = (
         palette=True,
         key_line=True,
     ),
-    Action(
-        "follow",
-        ("f",),
-        "f",
-        "follow",
-        "follow the newest line",
-        "Stay at the newest line, or stop there.",
-        Group.LOOK,
-        places=ROLLING,
-        commands=("follow",),
-        key_line=True,
-    ),
-    Action(
-        "only-matches",
-        ("m",),
-        "m",
-        "only matches",
-        "only what matches",
-        "Show only the lines that hold the text searched for, or all again.",
-        Group.LOOK,
-        places=ROLLING,
-        commands=("only",),
-        key_line=True,
-        short="only",
-    ),
-    Action(
-        "fold",
-        ("t",),
-        "t",
-        "fold",
-        "fold long lines",
-        "Lines longer than the screen in as many rows as they need, or cut to one row again.",
-        Group.LOOK,
-        places=ROLLING,
-        commands=("fold",),
-        key_line=True,
-    ),
-    Action(
-        "next-host",
-        ("h",),
-        "h",
-        "host",
-        "log of the next host",
-        "Follow the log on the lane's next host.",
-        Group.LOOK,
-        places=frozenset({Place.LOGS}),
-        commands=("host",),
-        argument="HOST",
-        key_line=True,
-    ),
-    Action(
-        "next-match",
-        ("n",),
-        "n",
-        "next match",
-        "next match",
-        "Jump to the next older line that holds the text searched for.",
-        Group.MOVE,
-        places=ROLLING,
-        key_line=True,
-        short="next",
-    ),
-    Action("scroll-up", ("up", "k"), "up", "up", "one line up", "One line up.", Group.MOVE, places=READING),
-    Action("scroll-down", ("down", "j"), "down", "down", "one line down", "One line down.", Group.MOVE, places=READING),
-    Action("page-up", ("pageup",), "PgUp", "page up", "one page up", "One page up.", Group.MOVE, places=READING),
-    Action(
-        "page-down",
-        ("pagedown", "space"),
-        "PgDn",
-        "page down",
-        "one page down",
-        "One page down; space too.",
-        Group.MOVE,
-        places=READING,
-    ),
-    Action("top", ("home", "g"), "Home", "top", "to the top", "The first line; `g` too.", Group.MOVE, places=READING),
-    Action("end", ("end",), "End", "end", "to the end", "The last line.", Group.MOVE, places=READING),
+    *READING_ACTIONS,
     Action(
         "window",
         ("w",),
@@ -490,47 +342,7 @@ ACTIONS: tuple[Action, ...] = (
         key_line=True,
         short="-",
     ),
-    _guarded(
-        "D",
-        "disarm",
-        "watchdog",
-        "disarm or arm the watchdog",
-        "Switch the lane's watchdog off, or on again; off, it is a debt on every screen until it is armed.",
-        "laneswap do LANE disarm",
-    ),
-    _guarded(
-        "S",
-        "stop",
-        "stop",
-        "stop the lane",
-        "Stop the lane's containers on every rank: watchdog first, logs kept, then looked at whether all of it ended.",
-        "laneswap do LANE stop",
-    ),
-    _guarded(
-        "R",
-        "relaunch",
-        "relaunch",
-        "relaunch the lane",
-        "Start the lane again as its site file says.",
-        "laneswap do LANE relaunch",
-    ),
-    _guarded(
-        "B",
-        "rollback",
-        "roll back",
-        "roll the lane back",
-        "Go back to what served before; after it the same key rolls forward. In a window it goes by itself.",
-        "laneswap do LANE rollback",
-    ),
-    _guarded(
-        "H",
-        "hand-over",
-        "hand over",
-        "hand the lane over",
-        "Offer the lane to another operator, who accepts it with the same key. One that another operator or machine "
-        "holds, or whose lease ran out, is taken over.",
-        quiet=True,
-    ),
+    *GUARDED_ACTIONS,
 )
 """Every action, in the order of help."""
 
@@ -584,38 +396,3 @@ def describe_keys() -> list[dict[str, str]]:
         }
         for action in ACTIONS
     ]
-
-
-class CommandError(ValueError):
-    """A `:` line that names no action of this screen; the message says what does exist."""
-
-
-def parse_command(line: str, place: Place) -> tuple[Action, str]:
-    """The action and argument that a `:` line asks for. Raises CommandError."""
-    name, _, argument = line.strip().removeprefix(":").strip().partition(" ")
-    argument = argument.strip()
-    found = next((a for a in available(place) if name and name in a.commands), None)
-    if found is None:
-        raise CommandError(_unknown(name, place))
-    if argument and not found.argument:
-        raise CommandError(f"{name} takes nothing after its name")
-    return found, argument
-
-
-def complete(prefix: str, place: Place, arguments: Mapping[str, Iterable[str]] | None = None) -> tuple[str, ...]:
-    """What a `:` line can become: command names, then the words known for the command's argument."""
-    name, space, rest = prefix.lstrip().removeprefix(":").lstrip().partition(" ")
-    if not space:
-        names = [command for action in available(place) for command in action.commands]
-        return tuple(sorted(n for n in names if n.startswith(name)))
-    action = next((a for a in available(place) if name in a.commands), None)
-    words = (arguments or {}).get(action.argument, ()) if action else ()
-    return tuple(f"{name} {word}" for word in words if word.startswith(rest.strip()))
-
-
-def _unknown(name: str, place: Place) -> str:
-    import difflib
-
-    names = [command for action in available(place) for command in action.commands]
-    close = difflib.get_close_matches(name, names, n=1)
-    return f"no command {name!r}" + (f"; did you mean {close[0]!r}?" if close else "; ? lists the keys, tab completes")

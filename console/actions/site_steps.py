@@ -17,6 +17,7 @@ from types import ModuleType
 
 from console.actions.plan import Probe, Stage, Step
 from console.actions.scripts import script
+from console.actions.steps import step_id
 from console.fleet.proposal import propose
 from console.fleet.sitefile import parse_site
 from console.fleet.sitetypes import SiteKind
@@ -28,7 +29,6 @@ SIDE = "@SIDE@"
 """Stands in a copier's words for the folder that it fills; put in on the host, beside the real folder."""
 VERIFIED = " 0 mismatches"
 """What `engram_local.py` writes last when every row that it compared was the same."""
-_UNSAFE_ID = re.compile(r"[^a-z0-9.-]+")
 
 
 class SiteRefused(ValueError):
@@ -163,7 +163,7 @@ def rows_step(
         asked("rows", f"random rows of {of} are the snapshot's"),
     )
     return Step(
-        id=id or "rows-" + _UNSAFE_ID.sub("-", host.lower()),
+        id=id or step_id("rows", host),
         stage=Stage.ROWS,
         title=f"build the rows of {revision[:12]} on {host}" + (", deleting a copy first" if remove else ""),
         host=host,

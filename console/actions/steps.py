@@ -7,6 +7,7 @@ lane's state folder (`D`).
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 
@@ -42,12 +43,23 @@ STUCK_S = "60"
 """Seconds after which a process that outlives its container is called stuck."""
 LOG_LINES = "20000"
 """Newest lines of a log that are kept on the way back; elsewhere all are."""
+MOST_ID = 80
 _UNSAFE = re.compile(r"[^a-z0-9.-]+")
+_MARKED = re.compile(r"-[0-9a-f]{8}")
 
 
 def step_id(*parts: str) -> str:
-    """`stop-spark-0`: fit for file and unit names."""
-    return _UNSAFE.sub("-", "-".join(parts).lower()).strip("-.")[:80]
+    """`stop-spark-0`: fit for file and unit names, and another one for every host.
+
+    A name that cannot be taken as it is (`spark_0`, `Spark-0`, one that is too long) gets eight digits of its hash, so
+    that it never meets the one it would look like; so does a name that ends in such digits by itself.
+    """
+    whole = "-".join(parts)
+    plain = _UNSAFE.sub("-", whole.lower()).strip("-.")
+    if plain == whole and len(plain) <= MOST_ID and not _MARKED.fullmatch(plain[-9:]):
+        return plain
+    mark = hashlib.sha256(whole.encode()).hexdigest()[:8]
+    return f"{plain[: MOST_ID - 9]}-{mark}"
 
 
 def evidence(

@@ -7,13 +7,13 @@ import math
 import time
 from collections import deque
 from collections.abc import Coroutine, Mapping
-from dataclasses import replace
 from operator import is_
 from typing import Any
 
 from console.feed.asleep import Asleep
 from console.feed.boots import BootFeed
 from console.feed.front import FrontFeed
+from console.feed.health_age import not_too_old, while_waiting
 from console.feed.host import HostFeed, Note
 from console.feed.kept import Kept
 from console.feed.lane_history import LaneHistory
@@ -31,7 +31,6 @@ from console.readings.containers import Container
 from console.readings.health import (
     HttpAnswer,
     HttpLight,
-    HttpVerdict,
     LaneState,
     LaneVerdict,
     Lights,
@@ -60,8 +59,6 @@ SLOW_HEALTH_LIMIT_S = 25.0
 FAST_HEALTH_LIMIT_S = 5.0
 IN_THREAD_BYTES = 256 * 1024
 """Bodies over this size are parsed in a thread, so that keys and repaints never wait for one."""
-PROBE_LATE_S = 5.0
-"""A health probe that waits for longer is shown as late: a healthy SGLang takes a little over one second."""
 REACHABLE_CHECK_S = 0.1
 JUDGE_EVERY_S = 1.0
 """Longest time between two judgements: what was read also ages."""
@@ -364,6 +361,10 @@ class LaneFeed:
         if down:
             # What the engine said before the link went is not what it says now.
             return Lights(process=process, http=http)
+        every, limit = self.health_pace()
+        if self._probes:
+            http = not_too_old(http, now - self._probes[-1].at, STALE_AFTER * every + limit)
+        waited = 0.0 if self._probing_since is None else now - self._probing_since
         self._progress_light = progress_light(
             self._scrapes,
             now,
@@ -375,28 +376,10 @@ class LaneFeed:
         )
         return Lights(
             process=process,
-            http=self._while_waiting(self._not_too_old(http, now), now),
+            http=while_waiting(http, waited, first=not self._probes),
             scrape=ScrapeLight(newest.verdict, newest.detail, len(newest.samples)) if newest else ScrapeLight(),
             progress=self._progress_light,
         )
-
-    def _not_too_old(self, http: HttpLight, now: float) -> HttpLight:
-        """What health said before a long silence (the link was away) is not what it says now."""
-        age = now - self._probes[-1].at if self._probes else 0.0
-        every, limit = self.health_pace()
-        if age <= STALE_AFTER * every + limit or http.verdict in (HttpVerdict.UNKNOWN, HttpVerdict.UNREACHABLE):
-            return http
-        return replace(http, verdict=HttpVerdict.UNKNOWN, status=None, detail=f"last answer {age:.0f} s ago")
-
-    def _while_waiting(self, http: HttpLight, now: float) -> HttpLight:
-        """A probe that is not answered yet says more than the 200 before it."""
-        waited = 0.0 if self._probing_since is None else now - self._probing_since
-        if waited >= PROBE_LATE_S and not self._probes:
-            return replace(http, detail=f"asked, no answer for {waited:.0f} s")
-        if waited < PROBE_LATE_S or http.verdict is not HttpVerdict.OK:
-            return http
-        late = f"no answer for {waited:.0f} s"
-        return replace(http, verdict=HttpVerdict.TIMEOUT, status=None, misses=http.misses + 1, detail=late)
 
     def container_on(self, host: str) -> Container | None:
         """The container of this lane on `host`, as last read."""

@@ -14,17 +14,15 @@ from console.actions.catalog import (
     ANYWHERE,
     BY_ID,
     GUARDED_KEYS,
-    CommandError,
     Group,
     Place,
     Scope,
     available,
-    complete,
     guarded,
     key_line,
     palette,
-    parse_command,
 )
+from console.actions.command_line import CommandError, complete, parse_command
 from console.actions.keymap import KeymapError, load_keymap, validate_keymap
 
 SAFE_REMAPPABLE = [a for a in ACTIONS if a.scope is Scope.SAFE and not a.fixed]
