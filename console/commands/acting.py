@@ -295,6 +295,8 @@ async def follow(ready: Ready, op: str) -> int:
     heard = loop.time()
     while True:
         found = ready.operation()
+        if found is None or found.id != op:
+            found = ready.hands.seen_here(ready.lane)  # a head that is broken does not tell of it
         if found is not None and found.id == op:
             for step in found.steps:
                 if told.get(step.id, StepState.WAITING) is not step.state:

@@ -1,5 +1,5 @@
 """An operation from plan to sequence: placeholders filled, debts written down on the way, started on the head, or in
-this console where the head cannot reach a rank. A Grant was spent before anything here is called.
+this console where the head cannot reach a rank. Whatever acts here spends a Grant itself, before it does anything.
 """
 
 from __future__ import annotations
@@ -8,14 +8,15 @@ import asyncio
 import json
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from console.actions.plan import Plan, Probe, Stage, Step, Verb
 from console.actions.underway import head_now
-from console.execution import detached, sequence_head
-from console.execution.policy import Refused
+from console.execution import detached, policy, sequence_head
+from console.execution.broken import spares
+from console.execution.policy import Grant, Refused
 from console.execution.scripts import script
 from console.execution.sequence import Operation, compile_operation, taken_over
 from console.execution.sequence_console import InConsole, run_in_console
@@ -23,7 +24,10 @@ from console.execution.sequence_head import OnHead
 from console.execution.sequence_reach import reach_from_head, ways_to_try
 from console.execution.situation import Me
 from console.execution.tenure import DEBTS, Ground, stamp
+from console.reach.link import Link
 from console.readings.acting_types import Lease, OperationState, StepState, StepView
+from console.readings.acting_types import Operation as OperationSeen
+from console.readings.link import LinkStatus
 from console.snapshot import LaneView
 
 OWED_S = 30 * 60.0
@@ -64,10 +68,23 @@ class Carrying:
         self._able: dict[str, asyncio.Task[str]] = {}
         """By head: why it cannot carry a sequence out, '' if it can."""
         self._here: dict[str, InConsole] = {}
+        self._ends: set[asyncio.Task[None]] = set()
+        self.ended_here: Callable[[InConsole], None] = lambda one: None
+        """Told of a sequence of this console that has ended and that the head cannot tell of."""
 
     def here(self) -> frozenset[str]:
         """Lanes whose operation runs in this console."""
         return frozenset(lane for lane, one in self._here.items() if not one.over)
+
+    def runs_here(self, lane: str) -> tuple[str, Verb] | None:
+        """Id and verb of the operation that runs in this console on a lane."""
+        one = self._here.get(lane)
+        return None if one is None or one.over else (one.operation["id"], Verb(one.operation["verb"]))
+
+    def seen_here(self, lane: str) -> OperationSeen | None:
+        """The operation that this console began last on a lane and carries out itself, as its journal here tells it."""
+        one = self._here.get(lane)
+        return None if one is None else one.seen()
 
     async def close(self) -> None:
         """What runs in this console is cut: every console shows what is half done."""
@@ -77,6 +94,7 @@ class Carrying:
         await asyncio.gather(*asking, return_exceptions=True)
         for one in self._here.values():
             await one.close()
+        await asyncio.gather(*self._ends, return_exceptions=True)
 
     # --- how the head reaches its ranks
 
@@ -118,16 +136,70 @@ class Carrying:
     # --- beginning
 
     async def begin(
-        self, view: LaneView, plan: Plan, op: str, held: Lease | None, *, ledgered: bool, deadline: float | None
+        self,
+        view: LaneView,
+        plan: Plan,
+        op: str,
+        held: Lease | None,
+        grant: Grant,
+        *,
+        ledgered: bool,
+        deadline: float | None,
     ) -> Begun:
-        """Start it; raises Refused where nothing was begun, or where that is not known."""
-        fleet = self._ground.snapshot().fleet
-        folder = fleet.lane_folder(plan.lane)
-        ways = await self.ways(view, plan) if held is not None else "the head is out of reach"
-        due = deadline if deadline is not None else head_now(self._ground.snapshot(), view) + OWED_S
-        epoch = held.epoch if held is not None else "-"
+        """Spend the Grant and start it; raises Refused where nothing was begun, Unclear where that is not known."""
+        epoch = held.epoch if held is not None else 0
+        glass = policy.spend(grant, plan.id, plan.verb, plan.lane, policy.clock(), epoch)
+        if held is None and not glass:
+            raise Refused("without a lease nothing goes but by break-glass")
+        folder = self._folder(view)
+        spare = await spares(self._up(plan), _hosts(plan) | {plan.head}, folder) if glass else {}
+        ways = await self._ways_now(view, plan, held, spare)
+        operation = self._compiled(view, plan, op, held, ways, spare, ledgered=ledgered, deadline=deadline)
+        if not isinstance(ways, str):
+            able = self._able.get(plan.head)
+            checked = able is not None and able.done() and not _worth_asking(able)
+            started = await sequence_head.start_on_head(self._ground.links[plan.head], operation, checked=checked)
+            if started.started:
+                return Begun(op, "head", f"{plan.verb.value} began: operation {op}, detached on {plan.head}")
+            if started.unknown or started.fenced or not (started.cannot or glass):
+                raise (Unclear if started.unknown else Refused)(_not_started(started))
+            ways = started.problem
+        return await self._here_then(operation, plan, ways, glass=glass)
+
+    def _up(self, plan: Plan) -> dict[str, Link]:
+        """Links of the plan's hosts that can be asked now."""
+        snapshot = self._ground.snapshot()
+        names = (name for name in _hosts(plan) | {plan.head} if name in self._ground.links)
+        return {name: self._ground.links[name] for name in names if snapshot.host(name).link.status is LinkStatus.UP}
+
+    async def _ways_now(
+        self, view: LaneView, plan: Plan, held: Lease | None, spare: Mapping[str, str]
+    ) -> Mapping[str, list[str]] | str:
+        """How the head reaches the plan's hosts; or why the sequence has to stay here."""
+        if plan.head in spare:
+            return f"the state folder of {plan.head} is broken"
+        if held is None and plan.head not in self._up(plan):
+            return "the head is out of reach"
+        return await self.ways(view, plan)
+
+    def _compiled(
+        self,
+        view: LaneView,
+        plan: Plan,
+        op: str,
+        held: Lease | None,
+        ways: Mapping[str, list[str]] | str,
+        spare: Mapping[str, str],
+        *,
+        ledgered: bool,
+        deadline: float | None,
+    ) -> Operation:
+        """The operation file. Raises Refused."""
+        folder, now = self._folder(view), head_now(self._ground.snapshot(), view)
+        due = deadline if deadline is not None else now + OWED_S
         debt = "" if _owed(view) else self._debt(op, due, view)
-        ready = with_debts(filled(plan, folder, op), folder, debt)
+        owing = with_debts(plan, folder, debt, must=plan.head not in spare)
+        ready = filled(owing, folder, op, spare)
         reach = dict(ways) if not isinstance(ways, str) else {host: [] for host in {plan.head, *_hosts(plan)}}
         try:
             operation = compile_operation(
@@ -135,43 +207,48 @@ class Carrying:
                 op=op,
                 operator=self._own.operator,
                 console=self._own.console,
-                epoch=epoch,
+                epoch=held.epoch if held is not None else "-",
                 folder=folder,
+                spare=spare,
                 reach=reach,
-                created=head_now(self._ground.snapshot(), view),
+                created=now,
                 ledgered=ledgered,
             )
         except ValueError as error:
             raise Refused(str(error)) from error
         operation["plan_id"] = plan.id
-        if not isinstance(ways, str):
-            able = self._able.get(plan.head)
-            checked = able is not None and able.done() and not _worth_asking(able)
-            started = await sequence_head.start_on_head(self._ground.links[plan.head], operation, checked=checked)
-            if started.started:
-                return Begun(op, "head", f"{plan.verb.value} began: operation {op}, detached on {plan.head}")
-            if not started.cannot:
-                raise (Unclear if started.unknown else Refused)(_not_started(started))
-            ways = started.problem
-        return await self._here_then(operation, plan, ways)
+        return operation
 
-    async def _here_then(self, operation: Operation, plan: Plan, why: str) -> Begun:
-        self._here[plan.lane] = await self._in_console(operation)
+    async def _here_then(self, operation: Operation, plan: Plan, why: str, *, glass: bool) -> Begun:
+        self._here[plan.lane] = await self._in_console(operation, glass=glass)
         op = operation["id"]
         return Begun(op, "console", f"{plan.verb.value} began: operation {op}, in this console, keep it open: {why}")
 
-    async def _in_console(self, operation: Operation) -> InConsole:
+    async def _in_console(self, operation: Operation, *, glass: bool = False) -> InConsole:
         """Its journal is dated by the head's clock, as far as that is known."""
         snapshot = self._ground.snapshot()
         ahead = head_now(snapshot, snapshot.lane(operation["lane"])) - snapshot.wall
-        return await run_in_console(self._ground.links, operation, keep=self._keep, ahead=ahead)
+        began = await run_in_console(self._ground.links, operation, keep=self._keep, ahead=ahead, glass=glass)
+        task = asyncio.create_task(self._see_to_its_end(began), name=f"end of {operation['id']}")
+        self._ends.add(task)
+        task.add_done_callback(self._ends.discard)
+        return began
 
-    async def carry_on(self, view: LaneView, op: str, held: Lease) -> Begun:
-        """Go on with an operation that nobody carries out any more. Raises Refused."""
+    async def _see_to_its_end(self, one: InConsole) -> None:
+        """A head that never got the journal tells nobody how it ended: this console does."""
+        await one.wait()
+        if one.unsynced:
+            self.ended_here(one)
+
+    async def carry_on(self, view: LaneView, op: str, held: Lease, grant: Grant) -> Begun:
+        """Spend the Grant and go on with an operation that nobody carries out any more, or that goes on under another
+        lease. Raises Refused."""
         link, folder = self._ground.links[view.lane.head], self._folder(view)
         stored = await sequence_head.stored(link, folder, op)
         if stored is None:
             raise Refused(f"{op}: its operation file is not there or cannot be read")
+        verb, plan_id = Verb(str(stored.get("verb"))), str(stored.get("plan_id"))
+        policy.spend(grant, plan_id, verb, view.name, policy.clock(), held.epoch)
         own = self._own
         operation = taken_over(stored, operator=own.operator, console=own.console, epoch=held.epoch)
         if all(way or host == operation["head"] for host, way in operation["reach"].items()):
@@ -190,19 +267,24 @@ class Carrying:
 
     # --- ending what runs
 
-    async def pre_empt(self, view: LaneView, epoch: int | None) -> tuple[str, ...]:
-        """End the operation that runs, or may run: its runner, then every step of it that is a unit of its own.
+    async def pre_empt(self, view: LaneView, epoch: int | None, grant: Grant, verb: Verb) -> tuple[str, ...]:
+        """End the operation that runs, or may run: its runner, then every step of it that is a unit of its own. Asks
+        for the Grant of what comes in its place, and does not spend it: raises Refused.
 
         `epoch` of the newer lease, which fences its steps off in any case; None for break-glass, where nothing does.
         What may still act, in safe words; nothing where all was seen to end.
         """
+        policy.ensure(grant, verb, view.name, policy.clock())
+        here = self._here.get(view.name)
+        if here is not None and not here.over:  # also one that the head does not tell of
+            await here.close(f"ended by {self._own.operator}", steps=True, epoch=epoch)
         running = view.acting.value.operation if view.acting is not None and view.acting.value is not None else None
         if running is None or running.state not in _MAY_RUN:
             return ()
         link, folder = self._ground.links[view.lane.head], self._folder(view)
         left = []
-        if view.name in self._here and not self._here[view.name].over:
-            await self._here[view.name].close(f"ended by {self._own.operator}", steps=True, epoch=epoch)
+        if here is not None and here.operation["id"] == running.id:
+            pass  # ended just now
         elif (stored := await sequence_head.stored(link, folder, running.id)) is not None:
             words = await sequence_head.stop(link, stored, operator=self._own.operator, epoch=epoch, steps=True)
             left += [f"{running.id}: {words}"] if words else []
@@ -256,20 +338,22 @@ def _hosts(plan: Plan) -> set[str]:
 # Placeholders and debts
 
 
-def filled(plan: Plan, folder: str, op: str) -> Plan:
-    """The plan with `{state}` and `{evidence}`, where they are whole words of a command, put in."""
-    words = {"{state}": folder, "{evidence}": f"{folder}/ops/{op}/evidence"}
+def filled(plan: Plan, folder: str, op: str, spare: Mapping[str, str] | None = None) -> Plan:
+    """The plan with `{state}` and `{evidence}`, where they are whole words of a command, put in: those of the host on
+    which it runs. `spare`: by host whose own folder cannot be used."""
 
-    def put(argv: Sequence[str]) -> tuple[str, ...]:
+    def put(host: str, argv: Sequence[str]) -> tuple[str, ...]:
+        there = (spare or {}).get(host, folder)
+        words = {"{state}": there, "{evidence}": f"{there}/ops/{op}/evidence"}
         return tuple(words.get(word, word) for word in argv)
 
     def probes(given: tuple[Probe, ...]) -> tuple[Probe, ...]:
-        return tuple(replace(probe, argv=put(probe.argv)) for probe in given)
+        return tuple(replace(probe, argv=put(probe.host, probe.argv)) for probe in given)
 
     def step(given: Step) -> Step:
         return replace(
             given,
-            argv=put(given.argv),
+            argv=put(given.host, given.argv),
             before=probes(given.before),
             already=probes(given.already),
             after=probes(given.after),
@@ -279,9 +363,10 @@ def filled(plan: Plan, folder: str, op: str) -> Plan:
     return replace(plan, steps=tuple(map(step, plan.steps)), rescue=tuple(map(step, plan.rescue)))
 
 
-def with_debts(plan: Plan, folder: str, debt: str) -> Plan:
+def with_debts(plan: Plan, folder: str, debt: str, *, must: bool = True) -> Plan:
     """The plan with what is owed written down on the head before the watchdog is switched off, and struck out once it
-    is armed again; without a `debt` only that: by the sequence itself, so that no console has to live for it."""
+    is armed again; without a `debt` only that: by the sequence itself, so that no console has to live for it. `must`
+    is False where the head's folder is known to be broken: the step says so, and break-glass goes on."""
     steps: list[Step] = []
     owes = bool(debt) and plan.verb is not Verb.ARM
     for step in plan.steps:
@@ -294,7 +379,7 @@ def with_debts(plan: Plan, folder: str, debt: str) -> Plan:
                     debt,
                     folder,
                     # nothing holds the way back up; a watchdog that is only switched off must not go unowed
-                    optional=plan.verb is not Verb.DISARM,
+                    optional=plan.verb is not Verb.DISARM or not must,
                 )
             )
             owes = False

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from console.actions.plan import Plan, Verb
 from console.actions.plans import plan_of
 from console.actions.underway import acting_of
 from console.execution import files, policy, window
+from console.execution.broken import able
 from console.execution.ledger import Ledger, LedgerError
 from console.execution.policy import Decision, Refused
 from console.execution.situation import Me, situation
 from console.execution.tenure import Ground, Tenure, frozen_plan
 from console.readings.acting import CURRENT, JOURNAL, OPERATION, PLAN
 from console.readings.acting_operation import read_operation
+from console.readings.link import LinkStatus
 from console.sanitize import word
 from console.snapshot import LaneView, Snapshot
 
@@ -40,14 +43,16 @@ class Deciding:
     def __init__(self, ground: Ground, own: Me, tenure: Tenure, ledger: Ledger, *, read_only: bool) -> None:
         self._ground, self.own, self.tenure, self._ledger = ground, own, tenure, ledger
         self.read_only = read_only
+        self.here: Callable[[str], tuple[str, Verb] | None] = lambda lane: None
+        """Id and verb of the operation that this console itself carries out on a lane."""
         self.frozen: dict[str, window.Window] = {}
         """Open windows as their heads have them."""
 
     async def plan(self, lane: str, verb: Verb, wish: Wish) -> tuple[Plan, Decision]:
         """What the action would do now, and what it takes for it to go."""
-        await self.read_frozen(lane)
+        writable, broken, _ = await asyncio.gather(self.writable(), self.broken(lane), self.read_frozen(lane))
         plan = self.planned(lane, verb, wish)
-        return plan, self.decided(plan, wish, ledger_ok=await self.writable())
+        return plan, self.decided(plan, wish, ledger_ok=writable, broken=broken)
 
     def deadline(self, lane: str) -> float | None:
         """Until when a debt that is made now is to be paid: the window's deadline, Unix seconds by the head's clock."""
@@ -61,6 +66,15 @@ class Deciding:
         except LedgerError:
             return False
         return True
+
+    async def broken(self, lane: str) -> str:
+        """Why the head's state folder cannot be used, found before the operator confirms; '' where it can, where the
+        head is out of reach anyway, or where it does not say."""
+        snapshot = self._ground.snapshot()
+        link, folder = self.tenure.way(lane)
+        if self.read_only or snapshot.host(snapshot.lane(lane).lane.head).link.status is not LinkStatus.UP:
+            return ""
+        return (await able(link, folder)).broken
 
     async def newest(self, lane: str) -> str:
         """The newest operation by the head's own word, now; '' where there is none, or it does not say in time."""
@@ -118,8 +132,8 @@ class Deciding:
             return replace(frozen, unknown=(f"readiness: {plan.refused}",))
         return plan
 
-    def decided(self, plan: Plan, wish: Wish, *, ledger_ok: bool) -> Decision:
-        """What it takes for the plan to go now."""
+    def decided(self, plan: Plan, wish: Wish, *, ledger_ok: bool, broken: str = "") -> Decision:
+        """What it takes for the plan to go now. `broken`: why the head's state folder cannot be used."""
         snapshot = self._ground.snapshot()
         found = situation(
             snapshot,
@@ -130,6 +144,8 @@ class Deciding:
             ledger_ok=ledger_ok,
             read_only=self.read_only,
             break_glass=wish.break_glass,
+            broken=broken,
+            here=self.here(plan.lane),
         )
         if wish.take_over and found.holder is policy.Holder.OTHER:
             found = replace(found, holder=policy.Holder.EXPIRED)

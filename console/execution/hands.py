@@ -22,11 +22,11 @@ from console.execution.deciding import NO_WISH, Deciding, Wish, changed, same_si
 from console.execution.holding import Holding
 from console.execution.inflight import alone, beginning
 from console.execution.ledger import Entry, Ledger, LedgerError, ledger_file
-from console.execution.policy import Confirmation, Decision, Refused
+from console.execution.policy import Confirmation, Decision, Grant, Refused
 from console.execution.recording import NOT_BEGUN, Recording
 from console.execution.situation import is_mine, me
 from console.execution.tenure import Ground, HeldByAnother, Tenure
-from console.readings.acting_types import Lease, OperationState
+from console.readings.acting_types import Lease, Operation, OperationState
 from console.readings.ledger import Record
 from console.readings.redaction import secrets_of
 from console.sanitize import word
@@ -62,7 +62,9 @@ class Hands:
         self._ledger = ledger or Ledger(ledger_file(fleet.name), fleet.name, self.own.operator, known=known)
         self.recording = Recording(ground, self._ledger, self.tenure, tell)
         self._carrying = Carrying(ground, self.own, keep)
+        self._carrying.ended_here = self.recording.ended_here
         self.deciding = Deciding(ground, self.own, self.tenure, self._ledger, read_only=read_only)
+        self.deciding.here = self._carrying.runs_here
         self._holding = Holding(ground, self.deciding, self._carrying, self.recording, self._ledger, tell)
         self._acting = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -125,20 +127,22 @@ class Hands:
             now = self.deciding.planned(plan.lane, plan.verb, wish)
             if now.id != plan.id:
                 raise Refused(f"what it rests on has changed: {changed(plan, now)}")
-            writable, newest = await asyncio.gather(self.deciding.writable(), self.deciding.newest(plan.lane))
-            fresh = self.deciding.decided(now, wish, ledger_ok=writable)
+            writable, newest, broken = await asyncio.gather(
+                self.deciding.writable(), self.deciding.newest(plan.lane), self.deciding.broken(plan.lane)
+            )
+            fresh = self.deciding.decided(now, wish, ledger_ok=writable, broken=broken)
             await self.deciding.no_other(plan.lane, plan.verb, newest)
             same_situation(decision, fresh)
             grant = policy.grant(fresh, confirmation, plan.id, policy.clock())
-            # spent before lease and record are asked for: a slow head must not let a leave run out half used
-            policy.spend(grant, plan.id, plan.verb, plan.lane, policy.clock(), fresh.epoch)
+            # held against the lease before a new one is asked for; whoever begins the operation spends it
+            policy.take_up(grant, plan.id, plan.verb, plan.lane, policy.clock(), fresh.epoch)
             held, came_from = await self._held(plan, fresh)
             op = operation_id(plan.verb)
             epoch = held.epoch if held is not None else 0
             with beginning(self._ledger.file, op):
                 ledgered = await self._intent(plan, op, epoch, confirmation, came_from, glass=fresh.break_glass)
                 try:
-                    begun = await self._sent(plan, op, held, ledgered=ledgered, ends=fresh.ends)
+                    begun = await self._sent(plan, op, held, grant, ledgered=ledgered, ends=fresh.ends)
                 except Refused as refused:
                     await self._not_begun(plan, op, epoch, str(refused))
                     raise
@@ -146,15 +150,16 @@ class Hands:
             self._holding.watch_over(plan.lane)
             return begun
 
-    async def _sent(self, plan: Plan, op: str, held: Lease | None, *, ledgered: bool, ends: str) -> Begun:
+    async def _sent(self, plan: Plan, op: str, held: Lease | None, grant: Grant, *, ledgered: bool, ends: str) -> Begun:
         view, deadline = self.deciding.view(plan.lane), self.deciding.deadline(plan.lane)
-        if ends and (left := await self._carrying.pre_empt(view, held.epoch if held is not None else None)):
+        epoch = held.epoch if held is not None else None
+        if ends and (left := await self._carrying.pre_empt(view, epoch, grant, plan.verb)):
             words = f"what should have been ended may still act: {'; '.join(left)}"
             if plan.verb is not Verb.ROLLBACK:
                 raise Refused(words)
             self._tell(words)  # the way back waits for nobody
         try:
-            return await self._carrying.begin(view, plan, op, held, ledgered=ledgered, deadline=deadline)
+            return await self._carrying.begin(view, plan, op, held, grant, ledgered=ledgered, deadline=deadline)
         except Unclear:
             self.recording.look_after(op, plan.lane, plan.id)
             raise
@@ -188,12 +193,12 @@ class Hands:
         confirmation = Confirmation(policy.How.NAME, found.plan_id, policy.clock(), name=typed)
         async with self._acting:
             grant = policy.grant(decision, confirmation, found.plan_id, policy.clock())
-            policy.spend(grant, found.plan_id, verb, lane, policy.clock(), decision.epoch)
+            policy.take_up(grant, found.plan_id, verb, lane, policy.clock(), decision.epoch)
             held, came_from = await self.tenure.hold(view, found.verb, over=decision.takes_over)
             await self._holding.note(
                 lane, f"{found.id} is carried on", held.epoch, found.plan_id, came_from, op=found.id
             )
-            begun = await self._carrying.carry_on(view, found.id, held)
+            begun = await self._carrying.carry_on(view, found.id, held, grant)
             self.recording.look_after(found.id, lane, found.plan_id, after=found.spoke)
             return begun
 
@@ -274,6 +279,10 @@ class Hands:
     def carries(self) -> tuple[str, ...]:
         """Lanes whose operation runs in this console, and is cut when it closes."""
         return tuple(sorted(self._carrying.here()))
+
+    def seen_here(self, lane: str) -> Operation | None:
+        """The operation that this console carries out itself, where its head may not tell of it."""
+        return self._carrying.seen_here(lane)
 
     async def ledger(self) -> tuple[Record, ...]:
         """The record, oldest first."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from console import format as fmt
 from console.actions.plan import Verb
 from console.actions.underway import head_now, runs
-from console.execution import deadman, files, window
+from console.execution import deadman, files, policy, window
 from console.execution.carrying import Carrying
 from console.execution.deciding import NO_WISH, Deciding, windowed
 from console.execution.ledger import CARRIED_ON, Entry, Ledger, LedgerError
@@ -180,10 +180,14 @@ class Holding:
         running = runs(view)
         if running is None:
             return ""
-        if running.runs_on != "head":
+        if running.runs_on != "head" or running.verb not in set(Verb):
             return f"; {running.id} ran in the other console and is fenced off"
         try:
-            await self._carrying.carry_on(view, running.id, held)
+            grant = policy.adopt(
+                Verb(running.verb), lane, running.plan_id, held.epoch, policy.clock(),
+                read_only=self._deciding.read_only,
+            )  # fmt: skip
+            await self._carrying.carry_on(view, running.id, held, grant)
         except Refused as refused:
             return f"; {running.id} does not go on: {refused}"
         self._recording.look_after(running.id, lane, running.plan_id)

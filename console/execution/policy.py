@@ -2,7 +2,8 @@
 
 This module alone decides. Screens and commands bring a `Situation` and, after the operator has confirmed, a
 `Confirmation`; only `grant` makes a Grant, and only from a Decision of `decide` and a Confirmation that satisfies it.
-Effects call `spend`, which takes each Grant once. All of it is pure but for the list of grants that were not spent yet.
+Effects call `spend` themselves, which takes each Grant once. All of it is pure but for the list of grants that were
+not spent yet.
 
 Where several columns of the table apply at once the stricter one wins, in this order (docs/ledger.md has the table):
 
@@ -10,7 +11,8 @@ Where several columns of the table apply at once the stricter one wins, in this 
 2. A lease held by another denies all but a rollback, break-glass asked for or not: the other one can be asked.
    A rollback takes the lease over.
 3. What runs already is never started a second time: only a stop or a rollback may end another operation of ours.
-4. Ledger, head or lease out of reach: break-glass, also inside a window and with stale facts.
+4. Ledger, head or lease out of reach: break-glass, also inside a window and with stale facts. A state folder on the
+   head that cannot be used, and a lease that is damaged, are out of reach too.
 5. Stale facts or hosts out of reach: the lane's name even inside a window; a relaunch is denied until they are read,
    or goes by break-glass where the operator asks for it. A rollback inside a window keeps its letter and countdown
    while the lane is down or stalled, and is told what is not known.
@@ -23,128 +25,46 @@ from __future__ import annotations
 import math
 import threading
 import time
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from typing import NoReturn, final
 
 from console.actions.plan import Verb
+from console.execution.policy_types import Confirmation, Decision, Holder, How, Need, Refused, Situation
 from console.sanitize import word
+
+__all__ = [
+    "COUNTDOWN_DOWN_S",
+    "COUNTDOWN_SERVING_S",
+    "GRANT_LIVES_S",
+    "SHORTEST_REASON",
+    "TAKEN_LIVES_S",
+    "Confirmation",
+    "Decision",
+    "Grant",
+    "Holder",
+    "How",
+    "Need",
+    "Refused",
+    "Situation",
+    "adopt",
+    "clock",
+    "decide",
+    "ensure",
+    "grant",
+    "spend",
+    "take_up",
+]
 
 COUNTDOWN_DOWN_S, COUNTDOWN_SERVING_S = 3.0, 10.0
 """Seconds of the countdown while the lane does not serve, and while it does."""
 GRANT_LIVES_S = 10.0
 """Seconds from the confirmation in which a Grant can be made and spent."""
+TAKEN_LIVES_S = 120.0
+"""Seconds in which an operation has to begin once its Grant was taken up: lease, record and what it ends come first."""
 COUNTED_SLACK_S = 0.05
 """What a countdown of painted ticks may fall short by."""
 SHORTEST_REASON = 3
 """Characters."""
-
-
-class Need(StrEnum):
-    """What the operator has to do before an action goes."""
-
-    LETTER = "letter"
-    COUNTDOWN = "countdown"
-    """The letter goes at once; at zero it goes by itself. Only a rollback."""
-    NAME = "lane name"
-    NAME_AND_REASON = "lane name and reason"
-    """Break-glass: nothing can be recorded, or nobody can be asked who holds the lane."""
-
-
-class How(StrEnum):
-    """What the operator did."""
-
-    LETTER = "letter"
-    """Pressed the shown letter."""
-    COUNTDOWN = "countdown"
-    """Let the countdown run out in front of them."""
-    NAME = "lane name"
-    """Typed the lane's name (`--yes-lane NAME`)."""
-    PLAN = "plan id"
-    """Named lane and plan id on the command line (`--plan ID`); as good as the lane's name, but not for break-glass."""
-
-
-class Holder(StrEnum):
-    """Who holds the lane's lease."""
-
-    NOBODY = "nobody"
-    ME = "me"
-    OTHER = "other"
-    EXPIRED = "expired"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """What a decision rests on."""
-
-    lane: str
-    window_open: bool
-    """A window on this very lane, opened under a lease that is ours; counts only while `holder` is ME."""
-    holder: Holder
-    holder_name: str = ""
-    """The other operator and since when, in words; also whose lease ran out, and why it is not known who holds it."""
-    unknown: tuple[str, ...] = ()
-    """Stale facts and hosts out of reach, each in words."""
-    ledger_ok: bool = True
-    head_ok: bool = True
-    read_only: bool = False
-    serving: bool = True
-    """False while the lane is down or stalled."""
-    refused: str = ""
-    """Why the plan is proved impossible."""
-    running: str = ""
-    """The operation of ours that runs now, in words."""
-    running_verb: Verb | None = None
-    """What that operation does; None where it is not known."""
-    running_known: bool = True
-    """False: nobody can tell whether it still runs (its files are gone, its runner cannot be seen)."""
-    break_glass: bool = False
-    """The operator asks for break-glass (`--break-glass`); opens nothing but a relaunch with stale facts."""
-    epoch: int = 0
-    """Of our lease; 0 without one. A Grant holds only under the epoch that it was decided under."""
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """The answer: denied with the reason, or what has to be confirmed and what the operator has to be told."""
-
-    verb: Verb
-    lane: str
-    denied: str = ""
-    need: Need = Need.NAME
-    seconds: float = 0.0
-    """Of the countdown."""
-    warnings: tuple[str, ...] = ()
-    takes_over: bool = False
-    break_glass: bool = False
-    or_break_glass: bool = False
-    """Denied, but it would go by break-glass if the operator asked for that."""
-    ends: str = ""
-    """The operation of ours that has to be ended first, in words; '' for none."""
-    epoch: int = 0
-    _made: bool = field(default=False, init=False, repr=False, compare=False)
-    """Set by `decide` alone: a Decision put together elsewhere makes no Grant."""
-
-
-@dataclass(frozen=True, slots=True)
-class Confirmation:
-    """What the operator did in answer to a Decision."""
-
-    how: How
-    plan_id: str
-    """Of the plan that was in front of them."""
-    at: float
-    """Seconds of `clock`."""
-    name: str = ""
-    """What was typed as the lane's name."""
-    reason: str = ""
-    counted: float = 0.0
-    """Seconds of the countdown that were painted."""
-
-
-class Refused(Exception):
-    """An action that does not go; the text says why and the way out. Nothing was sent."""
 
 
 def clock() -> float:
@@ -235,7 +155,9 @@ def _warnings(verb: Verb, situation: Situation) -> tuple[str, ...]:
     found = []
     if not situation.ledger_ok:
         found.append("the ledger cannot be written: UNLEDGERED until it is written up")
-    if not situation.head_ok:
+    if not situation.head_ok and situation.head_words:
+        found.append(f"the head's state folder is broken: no lease, no record there: {situation.head_words}")
+    elif not situation.head_ok:
         found.append("the head is out of reach: nobody can be asked who holds the lane, no record is kept there")
     elif situation.holder is Holder.UNKNOWN:
         why = f": {situation.holder_name}" if situation.holder_name else ""
@@ -297,6 +219,9 @@ class _Leave:
     epoch: int
     until: float
     made: float
+    break_glass: bool
+    taken: bool = False
+    """Held against the lease already: what is left is to begin."""
 
 
 _leaves: dict[int, _Leave] = {}
@@ -320,7 +245,9 @@ def grant(decision: Decision, confirmation: Confirmation, plan_id: str, now: flo
     with _lock:
         for key in [key for key, leave in _leaves.items() if now > leave.until]:
             del _leaves[key]
-        _leaves[id(made)] = _Leave(made, decision.verb, decision.lane, plan_id, decision.epoch, until, now)
+        _leaves[id(made)] = _Leave(
+            made, decision.verb, decision.lane, plan_id, decision.epoch, until, now, decision.break_glass
+        )
     return made
 
 
@@ -348,20 +275,62 @@ def _counted(decision: Decision, confirmation: Confirmation) -> None:
         raise Refused(f"the countdown of {decision.seconds:g} s has not run out")
 
 
-def spend(given: Grant, plan_id: str, verb: Verb, lane: str, now: float, epoch: int = 0) -> None:
-    """Use up a Grant, right before its operation begins; `epoch` is that of our lease now, 0 without one.
+def take_up(given: Grant, plan_id: str, verb: Verb, lane: str, now: float, epoch: int = 0) -> None:
+    """Hold a Grant against the lease under which it was confirmed, before a new one is asked for: a slow head must not
+    let a leave run out half used. What is left of it is one `spend`, in TAKEN_LIVES_S seconds.
+
+    Raises Refused as `spend` does, and where it was taken up before; then it is used up.
+    """
+    with _lock:
+        leave = _checked(_leaves.pop(id(given), None), plan_id, verb, lane, now, epoch)
+        if leave.taken:
+            raise Refused("this leave was taken up already")
+        _leaves[id(given)] = replace(leave, until=now + TAKEN_LIVES_S, taken=True)
+
+
+def ensure(given: Grant, verb: Verb, lane: str, now: float) -> None:
+    """Raises Refused unless this Grant was taken up for that and not spent yet: for what has to be ended before the
+    operation itself begins."""
+    with _lock:
+        leave = _leaves.get(id(given))
+        _checked(leave, leave.plan_id if leave is not None else "", verb, lane, now, 0)
+        if leave is None or not leave.taken:
+            raise Refused("this leave was not taken up")
+
+
+def spend(given: Grant, plan_id: str, verb: Verb, lane: str, now: float, epoch: int = 0) -> bool:
+    """Use up a Grant, by whoever begins its operation; `epoch` is that of our lease now, 0 without one. Whether it is
+    break-glass.
 
     Raises Refused on reuse, expiry and mismatch; a Grant that was refused is used up too.
     """
     with _lock:
-        leave = _leaves.pop(id(given), None)
+        return _checked(_leaves.pop(id(given), None), plan_id, verb, lane, now, epoch).break_glass
+
+
+def _checked(leave: _Leave | None, plan_id: str, verb: Verb, lane: str, now: float, epoch: int) -> _Leave:
     if leave is None:
         raise Refused("this leave was spent already, has run out, or was never given")
     if not leave.made <= now <= leave.until:
-        raise Refused(f"the confirmation is older than {GRANT_LIVES_S:g} s; confirm again")
+        raise Refused(f"the confirmation is older than {leave.until - leave.made:g} s; confirm again")
     if (leave.verb, leave.lane) != (verb, lane):
         raise Refused(f"this leave is for {leave.verb} of {leave.lane}, not for {verb} of {lane}")
     if leave.plan_id != plan_id:
         raise Refused(f"the plan came out different: {plan_id}, {leave.plan_id} was confirmed")
-    if leave.epoch != epoch:
+    if leave.epoch != epoch and not leave.taken:  # one that was taken up goes under the lease that came of it
         raise Refused("the lease changed hands since this was confirmed; look again")
+    return leave
+
+
+def adopt(verb: Verb, lane: str, plan_id: str, epoch: int, now: float, *, read_only: bool) -> Grant:
+    """Leave to go on with what runs on a lane that was handed or taken over just now; `epoch` of our lease.
+
+    Nothing is confirmed anew: `H` and the lane's name were, whoever began the operation has confirmed its plan, and to
+    cut it between two steps would be the greater change. It is good for that plan alone. Raises Refused.
+    """
+    if read_only:
+        raise Refused("this console is read-only (--read-only)")
+    if epoch < 1 or not plan_id:
+        raise Refused("only what runs under a lease that is ours can be gone on with")
+    decision = _sealed(Decision(verb, lane, epoch=epoch))
+    return grant(decision, Confirmation(How.PLAN, plan_id, now), plan_id, now)

@@ -17,6 +17,7 @@ from console.execution.aftercare import Aftercare
 from console.execution.detached import Phase
 from console.execution.inflight import is_beginning
 from console.execution.ledger import CARRIED_ON, Entry, Ledger, LedgerError
+from console.execution.sequence_console import InConsole
 from console.execution.sequence_head import newest_run
 from console.execution.tenure import Ground, Tenure
 from console.readings.acting import CURRENT
@@ -70,6 +71,8 @@ class Recording:
         self._open: dict[str, _Open] = {}
         self._owed: list[Entry] = []
         self._due: dict[str, float] = {}
+        self._ended_here: list[Operation] = []
+        """Outcomes that only this console knows."""
         self._problem = ""
         self._known: set[str] = set()
         """Operations that stand in the ledger."""
@@ -86,6 +89,13 @@ class Recording:
         held = self._tenure.held(lane)
         self._known.add(op)
         self._open[op] = _Open(lane, plan_id, held.epoch if held else 0, after=after)
+
+    def ended_here(self, one: InConsole) -> None:
+        """What this console carried out, ended, and could not tell the head of: recorded and told all the same."""
+        found = one.seen()
+        words = found.words or found.title
+        self._tell(f"{found.verb} {found.state.value}: {words}. {one.behind or 'The head does not know'}: {one.path}")
+        self._ended_here.append(replace(found, ledgered=True))
 
     def owe(self, entry: Entry) -> None:
         """What could not be recorded when it was done: written up as soon as the ledger can be written again."""
@@ -139,6 +149,9 @@ class Recording:
                 while self._owed:
                     await asyncio.to_thread(self._ledger.break_glass, self._owed[0])
                     self.sync_soon(self._owed.pop(0).lane)
+                while self._ended_here:
+                    await self._out_of(self._ended_here[0])
+                    self._ended_here.pop(0)
                 for view in self._ground.snapshot().lanes:
                     await self._look(view)
             except LedgerError as error:
@@ -161,6 +174,12 @@ class Recording:
             return
         await self._ended(view.name, operation, kept)
         await self._settle(view)
+
+    async def _out_of(self, operation: Operation) -> None:
+        """The outcome of one that the head cannot tell of."""
+        if (kept := self._open.get(operation.id)) is not None:
+            await self._write(operation, kept, None)
+            del self._open[operation.id]
 
     async def _write_up(self, operation: Operation) -> None:
         """What this operator did without a record, and what ended before there was one: the head kept it."""

@@ -84,7 +84,7 @@ class Hosts:
         """Run a command that acts, made for our epoch, through the host's fence. Raises Fenced."""
         while True:
             epoch = self.epoch
-            fence = ["sh", "-c", self.operation["fence"], "laneswap", self.operation["dir"], str(epoch), "--"]
+            fence = ["sh", "-c", self.operation["fence"], "laneswap", self._folder(host), str(epoch), "--"]
             done = self.transport.run(host, [*fence, *argv(str(epoch))], stdin, limit)
             newest = re.match(r"epoch=([0-9]+)\s", done.out)
             if done.status != 4 or newest is None or epoch == "-" or int(newest[1]) <= epoch:
@@ -137,14 +137,14 @@ class Hosts:
     def _command(self, a: Attempt, epoch: str, left: float) -> list[str]:
         argv = [str(word) for word in a.step["argv"]]
         if not a.detached:
-            return ["sh", "-c", ONCE, "laneswap", *self._place(a.id), *argv]
+            return ["sh", "-c", ONCE, "laneswap", *self._place(a), *argv]
         options = [epoch, "auto", "1" if a.step["keeps"] else "0", f"{left + 1:.0f}", a.step["memory_max"] or "-"]
-        return self._starter("start", a.id, *options, "--", *argv)
+        return self._starter("start", a, *options, "--", *argv)
 
     def look(self, a: Attempt) -> dict[str, str] | None:
         """What became of the command: `state`, `words`, `up` (the host's uptime); None where nothing answers."""
         if not a.detached:
-            done = self._question(a.host, ["sh", "-c", LOOK, "laneswap", *self._place(a.id)], "", LOOK_LIMIT)
+            done = self._question(a.host, ["sh", "-c", LOOK, "laneswap", *self._place(a)], "", LOOK_LIMIT)
             found = keys_of(done.out)
             if found.get("state") == "ended":
                 code = found.get("code", "")
@@ -153,7 +153,7 @@ class Hosts:
             return found if found.get("state") else None
         quick = self.clock.wall() - a.since < QUICK
         times, rest = (LONG_POLL * 20, "0.05") if quick else (LONG_POLL * 2, "0.5")
-        wait = ["sh", "-c", WAIT, "laneswap", self.operation["starter"], *self._place(a.id), str(times), rest]
+        wait = ["sh", "-c", WAIT, "laneswap", self.operation["starter"], *self._place(a), str(times), rest]
         found = keys_of(self._question(a.host, wait, "", LONG_POLL + LOOK_LIMIT).out)
         return found if found.get("state") else None
 
@@ -162,13 +162,13 @@ class Hosts:
         words, size = found.get("words", ""), found.get("size", "")
         if not a.detached or not re.fullmatch(r"\d{1,15}", size):
             return words
-        log = self._starter("log", a.id, str(max(0, int(size) - LAST_BYTES)), str(LAST_BYTES))
+        log = self._starter("log", a, str(max(0, int(size) - LAST_BYTES)), str(LAST_BYTES))
         said = last_line(self._question(a.host, log, "", LOOK_LIMIT).out)
         return f"{words}: {said}" if words and said else words or said
 
     def end(self, a: Attempt, why: str) -> tuple[str, str]:
         """End the step's unit: its state, and what was seen of that. Raises Fenced."""
-        stop = self._starter("stop", a.id, str(STOP_GRACE))
+        stop = self._starter("stop", a, str(STOP_GRACE))
         done = self.acted(a.host, lambda _: stop, "", STOP_GRACE + LOOK_LIMIT)
         if keys_of(done.out).get("state", "") in (DONE, FAILED, STOPPED, LOST):
             return FAILED, why + "; it was ended"
@@ -205,11 +205,15 @@ class Hosts:
     def _question(self, host: str, argv: Sequence[str], stdin: str, limit: float) -> Done:
         return self.transport.run(host, argv, stdin, limit, True)
 
-    def _place(self, step: str) -> list[str]:
-        return [self.operation["dir"], self.operation["id"], step]
+    def _folder(self, host: str) -> str:
+        """The state folder there; under break-glass another one, where that cannot be used."""
+        return str(self.operation.get("dirs", {}).get(host, self.operation["dir"]))
 
-    def _starter(self, verb: str, step: str, *more: str) -> list[str]:
-        return ["sh", "-c", self.operation["starter"], "laneswap", verb, *self._place(step), *more]
+    def _place(self, a: Attempt) -> list[str]:
+        return [self._folder(a.host), self.operation["id"], a.id]
+
+    def _starter(self, verb: str, a: Attempt, *more: str) -> list[str]:
+        return ["sh", "-c", self.operation["starter"], "laneswap", verb, *self._place(a), *more]
 
 
 class Pool:

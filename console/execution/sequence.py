@@ -63,12 +63,14 @@ def compile_operation(
     reach: Mapping[str, Sequence[str]],
     created: float,
     ledgered: bool = True,
+    spare: Mapping[str, str] | None = None,
 ) -> Operation:
     """The operation file of a plan.
 
-    `folder`: the lane's state folder on every host. `reach`: what stands before a command for each host, nothing for
-    the head itself, and nothing at all where a console carries it out. `epoch`: that of the lease, None or `-` for
-    break-glass without one. `created` in Unix seconds. Raises ValueError for a plan that cannot be carried out.
+    `folder`: the lane's state folder on every host; `spare`: by host where that cannot be used, what is used instead.
+    `reach`: what stands before a command for each host, nothing for the head itself, and nothing at all where a console
+    carries it out. `epoch`: that of the lease, None or `-` for break-glass without one. `created` in Unix seconds.
+    Raises ValueError for a plan that cannot be carried out.
     """
     _check(plan, op, reach)
     return {
@@ -87,6 +89,7 @@ def compile_operation(
         "target": plan.target,
         "created": created,
         "dir": folder,
+        "dirs": dict(spare or {}),
         "ledgered": ledgered,
         "outline": {"steps": _outline(plan.steps), "rescue": _outline(plan.rescue)},
         "reach": {host: list(way) for host, way in reach.items()},

@@ -10,22 +10,27 @@ import asyncio
 import concurrent.futures
 import contextlib
 import fcntl
+import json
 import os
+import stat
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from console.execution import files
+from console.execution import broken, files
 from console.execution.policy import Refused
 from console.execution.runner import Runner
 from console.execution.runner_base import SHORT, Clock, Done, Fenced, JournalLost
 from console.execution.runner_head import FileJournal
 from console.execution.sequence import Operation, epoch_of
 from console.execution.sequence_head import LONG_STOP, place, publish
+from console.execution.sequence_sheet import by_hand
 from console.feed.records import state_folder
 from console.reach.link import Link
+from console.readings.acting_operation import read_operation
+from console.readings.acting_types import Operation as OperationSeen
 from console.readings.output import Outcome
 from console.sanitize import line
 
@@ -145,6 +150,18 @@ class InConsole:
         self._task = asyncio.create_task(self._carry_out(), name=f"sequence {operation['id']}")
 
     @property
+    def path(self) -> Path:
+        """The journal on this machine."""
+        return self._path
+
+    def keep_plan(self) -> None:
+        """Operation file and by-hand sheet beside the journal, as far as the disk takes them: should head and console
+        both be gone, a person can finish it."""
+        for name, text in (("plan.json", json.dumps(self.operation)), ("sheet.sh", by_hand(self.operation))):
+            with contextlib.suppress(OSError):
+                self._path.with_suffix(f".{name}").write_text(text, encoding="utf-8")
+
+    @property
     def over(self) -> bool:
         """Nothing of it is carried out here any more."""
         return self._task.done()
@@ -153,6 +170,12 @@ class InConsole:
     def lines(self) -> Sequence[dict[str, Any]]:
         """Its journal so far."""
         return tuple(self._journal.lines)
+
+    def seen(self) -> OperationSeen:
+        """The operation as its journal here tells it, for where the head cannot."""
+        journal = "".join(f"{json.dumps(line)}\n" for line in self.lines)
+        lane = str(self.operation["lane"])
+        return read_operation(self.operation["id"], lane, json.dumps(self.operation), journal, True, [])
 
     @property
     def unsynced(self) -> int:
@@ -245,21 +268,64 @@ class InConsole:
 
 
 async def run_in_console(
-    links: Mapping[str, Link], operation: Operation, *, keep: Path | None = None, ahead: float = 0.0
+    links: Mapping[str, Link],
+    operation: Operation,
+    *,
+    keep: Path | None = None,
+    ahead: float = 0.0,
+    glass: bool = False,
 ) -> InConsole:
     """Begin it here, or go on with what a console left that is gone. Raises Refused: then nothing was begun.
 
-    The operation file and the by-hand sheet go to the head first; without the head it is kept here alone.
+    The operation file and the by-hand sheet go to the head first; without the head they are kept here alone. `glass`:
+    break-glass, which also keeps its intent on every host on which it acts, and its journal in this machine's memory
+    where the disk here does not take it.
     """
     head = links.get(operation["head"])
     resumed = ""
+    if glass:
+        await _intend(links, operation)
     if head is not None:
         written = await publish(head, operation)
         if written.fenced:
             raise Refused(written.problem)
         found = await files.read(head, operation["dir"], place(operation, "journal.jsonl"))
         resumed = found.text if found.there else ""
-    return InConsole(links, operation, keep or kept_here(), ahead=ahead, resumed=resumed)
+    keep = keep or kept_here()
+    try:
+        began = InConsole(links, operation, keep, ahead=ahead, resumed=resumed)
+    except Refused:
+        if not glass:
+            raise
+        began = InConsole(links, operation, kept_in_memory(), ahead=ahead, resumed=resumed)
+    began.keep_plan()
+    return began
+
+
+async def _intend(links: Mapping[str, Link], operation: Operation) -> None:
+    """What is meant, in the operation's folder on every host on which it acts: without head and ledger that is the only
+    trace of who did it. Where it cannot be written nothing waits for it."""
+    text, dirs = json.dumps(operation), operation["dirs"]
+    hosts = {str(step["host"]) for step in (*operation["steps"], *operation["rescue"])} & set(links)
+    places = {host: dirs.get(host, operation["dir"]) for host in hosts if host != operation["head"] or host in dirs}
+    puts = (
+        files.put(links[host], folder, epoch_of(operation), place(operation, "plan.json"), text)
+        for host, folder in places.items()
+    )
+    await asyncio.gather(*puts)
+
+
+def kept_in_memory() -> Path:
+    """Where a journal goes that the disk here does not take. Raises Refused for a folder that another account made."""
+    folder = Path(broken.SPARE.format(uid=os.getuid()))
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError as error:
+        raise Refused(f"{folder}: {error.strerror}") from error
+    if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode):
+        raise Refused(f"{folder} belongs to another account")
+    return folder / "sequences"
 
 
 def kept_here() -> Path:

@@ -78,17 +78,24 @@ def situation(
     ledger_ok: bool = True,
     read_only: bool = False,
     break_glass: bool = False,
+    broken: str = "",
+    here: tuple[str, Verb] | None = None,
 ) -> Situation:
-    """Everything that `policy.decide` wants to know. `held` is the lease that this console keeps renewed, if any."""
+    """Everything that `policy.decide` wants to know. `held` is the lease that this console keeps renewed, if any.
+
+    `broken`: why the head's state folder cannot be used. `here`: the operation that this console itself carries out,
+    which a head that is out of reach does not tell of.
+    """
     reading = lane.acting
     now = head_now(snapshot, lane)
     acting = reading.current(snapshot.now) if reading is not None else None
     holder, name = holder_of(acting, own, now, held.id if held else "")
-    head_ok = snapshot.host(lane.lane.head).link.status is LinkStatus.UP
+    head_up = snapshot.host(lane.lane.head).link.status is LinkStatus.UP
     window = acting.window if acting is not None else None
     running = acting.operation if acting is not None else None
     if running is not None and running.state not in _MAY_RUN:
         running = None
+    under_way, known = _under_way(running, here)
     return Situation(
         lane=lane.name,
         window_open=window is not None and holder is Holder.ME and window.operator == own.operator,
@@ -96,16 +103,24 @@ def situation(
         holder_name=name,
         unknown=tuple(dict.fromkeys((*plan.unknown, *(f"{host}: out of reach" for host in plan.left_out)))),
         ledger_ok=ledger_ok,
-        head_ok=head_ok,
+        head_ok=head_up and not broken,
+        head_words=broken if head_up else "",
         read_only=read_only,
         serving=lane.verdict.state not in NOT_SERVING,
         refused=plan.refused,
-        running=f"{running.verb} (operation {running.id})" if running is not None else "",
-        running_verb=_verb(running.verb) if running is not None else None,
-        running_known=running is None or running.unread or _runs_for_sure(running),
+        running=f"{under_way[1]} (operation {under_way[0]})" if under_way is not None else "",
+        running_verb=_verb(under_way[1]) if under_way is not None else None,
+        running_known=known,
         break_glass=break_glass,
         epoch=acting.lease.epoch if acting is not None and acting.lease is not None and holder is Holder.ME else 0,
     )
+
+
+def _under_way(running: Operation | None, here: tuple[str, Verb] | None) -> tuple[tuple[str, str] | None, bool]:
+    """Id and verb of the operation that runs, and whether it does so for sure."""
+    if running is None or (here is not None and here[0] == running.id):
+        return here, True
+    return (running.id, running.verb), running.unread or _runs_for_sure(running)
 
 
 def _runs_for_sure(operation: Operation) -> bool:

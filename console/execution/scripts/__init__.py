@@ -13,7 +13,21 @@ from console.reach.link import Link
 from console.readings.output import Outcome, Output
 from console.sanitize import line
 
-NAMES = ("statedir", "fence", "starter", "reader", "lease", "put", "append", "drop", "read", "deadman", "box", "prune")
+NAMES = (
+    "statedir",
+    "fence",
+    "starter",
+    "reader",
+    "lease",
+    "put",
+    "append",
+    "drop",
+    "read",
+    "able",
+    "deadman",
+    "box",
+    "prune",
+)
 """What there is; `common` is the head of each, `step` what `starter` and `reader` share."""
 
 

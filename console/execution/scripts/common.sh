@@ -53,8 +53,16 @@ state_folder() {
         ! for_docker || { chgrp docker "$1" && chmod 2770 "$1"; } 2>/dev/null
     fi
     real_folder "$1"
+    private "$1"
+}
+
+# refuses a folder that every account may write to, and one below the folder of all that another account has made
+private() {
     case $(stat -c %a "$1" 2>/dev/null) in
     *[2367]) cannot "$1 can be written by every account of this host, which is refused: chmod o-w $1" ;;
+    esac
+    case $1 in
+    /dev/shm/*) [ -O "$1" ] || cannot "$1 belongs to another account ($(stat -c %U "$1" 2>/dev/null))" ;;
     esac
 }
 

@@ -28,7 +28,7 @@ from console.rehearsal.commands import REFUSAL
 from console.rehearsal.watching import LogWatchdog, PlayedWatchdog
 
 REFUSED = 126
-REAL = ("statedir", "lease", "put", "append", "drop", "read", "box", "prune")
+REAL = ("statedir", "lease", "put", "append", "drop", "read", "able", "box", "prune")
 """Scripts of the state folder, and of a file of the host's, which run for real in the host's own."""
 TRY_S = 0.6
 """Seconds for one try of the head's ssh."""
