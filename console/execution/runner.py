@@ -46,7 +46,8 @@ LEAST_ON_RESUME = 5.0
 """Seconds that a step has at least when it is looked up after a break."""
 FRESH = 1.0
 """Seconds: an answer that had to wait longer than this for the head's fence is asked for anew before a step begins."""
-GENTLE = ("evidence", "watchdog")
+EVIDENCE = "evidence"
+GENTLE = (EVIDENCE, "watchdog")
 """Stages that leave the lane as it runs: when they fail there is nothing to rescue."""
 
 
@@ -79,6 +80,8 @@ class Runner:
         self._steps: list[dict[str, Any]] = list(operation["steps"])
         self._lines: dict[tuple[str, str], list[dict[str, Any]]] = {}
         self._lock = threading.RLock()
+        self._beside: list[threading.Thread] = []
+        self._raised: list[BaseException] = []
         for line in journal.lines:
             self._remember(line)
 
@@ -103,14 +106,53 @@ class Runner:
         except Halted:
             return self._end(STOPPED, self.why)
         for group in groups(self._steps):
-            self._together(group, "step")
-            for step in group:
-                state = self._state(step)
-                if state not in FINE and (not step["optional"] or state == FENCED):
-                    return self._give_up(step)
+            waited_for = self._begin_beside(group)
+            self._together(waited_for, "step")
+            if (bad := self._bad(waited_for)) is not None:
+                return self._give_up(bad)
             if self.hosts.halt.is_set():
-                return self._end(STOPPED, self.why)
-        return self._end(DONE, "")
+                return self._stopped()
+        self._join()
+        if (bad := self._bad(self._steps)) is not None:
+            return self._give_up(bad)
+        return self._stopped() if self.hosts.halt.is_set() else self._end(DONE, "")
+
+    def _bad(self, steps: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+        """The first step that ends the whole."""
+        for step in steps:
+            state = self._state(step)
+            if state not in FINE and (not step["optional"] or state == FENCED):
+                return step
+        return None
+
+    def _begin_beside(self, group: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Begin what holds nothing up, evidence beside a stop; what of the group has to be waited for."""
+        waited_for = [step for step in group if not (step["optional"] and step["stage"] == EVIDENCE)]
+        if not waited_for or self.hosts.halt.is_set():
+            return list(group)
+        beside = [step for step in group if step not in waited_for]
+        if beside:
+            thread = threading.Thread(target=self._quietly, args=(beside,))
+            self._beside.append(thread)
+            thread.start()
+        return waited_for
+
+    def _quietly(self, group: Sequence[dict[str, Any]]) -> None:
+        try:
+            self._together(group, "step")
+        except BaseException as error:  # raised by `_join`, in the thread that carries the operation out
+            self._raised.append(error)
+
+    def _join(self) -> None:
+        """Wait for what went on beside. Raises what ended it."""
+        while self._beside:
+            self._beside.pop().join()
+        if self._raised:
+            raise self._raised[0]
+
+    def _stopped(self) -> str:
+        self._join()
+        return self._end(STOPPED, self.why)
 
     # -- beginning and end
 
@@ -126,6 +168,7 @@ class Runner:
 
     def _give_up(self, step: dict[str, Any]) -> str:
         """A step did not end well: rescue what can be, then say where it stands."""
+        self._join()
         state = self._state(step)
         words = str(self._lines["step", step["id"]][-1].get("words", "")) if state else self.why
         if state == FAILED and self._needs_rescue():

@@ -21,31 +21,66 @@ MOST_WORDS = 400
 
 ONCE = """
 folder=$1/ops/$2/$3
-if ! (umask 000; mkdir -p "$1/ops/$2" && mkdir "$folder") 2>/dev/null; then
+if ! (umask 000; mkdir -p "$1/ops/$2" && mkdir -m 755 "$folder") 2>/dev/null; then
   [ -d "$folder" ] && { echo 'this step was begun here before' >&2; exit 3; }
   echo "cannot make $folder" >&2; exit 5
 fi
+noted() {
+  IFS= read -r row <"/proc/$$/stat" && IFS= read -r boot </proc/sys/kernel/random/boot_id || return
+  set -f
+  set -- ${row##*') '}
+  set +f
+  [ "$4" = $$ ] || return
+  start=${20}
+  echo "none $(id -u) -" >"$folder/mode" && echo "$boot" >"$folder/boot" && echo "pid $$ $start" >"$folder/unit" &&
+    echo "$$ $start $(date +%s)" >"$folder/begun"
+}
+noted 2>/dev/null
+if [ -e "$folder@stop" ]; then echo 'stopped by an operator before it began' >&2; exit 143; fi
 shift 3
 "$@" >"$folder/out" 2>"$folder/err"
 code=$?
 (umask 000; echo "$code" >"$folder/code.new" && mv "$folder/code.new" "$folder/code")
+if [ -e "$folder/begun" ]; then
+  asked=no kind=exit-code
+  [ ! -e "$folder@stop" ] || asked=yes
+  [ "$code" != 0 ] || kind=success
+  echo "$kind exited $code $(date +%s) $asked" >"$folder/result.new" && mv "$folder/result.new" "$folder/result"
+fi
 cat "$folder/out"
 cat "$folder/err" >&2
 exit "$code"
 """
 """D OP STEP ARGV...: a command that nobody can begin twice, with its exit status kept. It writes to files: with nobody
-left to read a pipe, its own output would end it."""
+left to read a pipe, its own output would end it. One that leads its session leaves what a step without systemd does
+(see starter.sh), so that it can be looked up and ended when its runner is gone."""
 LOOK = """
 folder=$1/ops/$2/$3
-if [ -e "$folder/code" ]; then
-  echo state=ended
+ended() {
+  [ -e "$folder/code" ] || return
+  state=ended
+}
+lives() {
+  read -r pid start rest <"$folder/begun" || return 0
+  IFS= read -r row <"/proc/$pid/stat" || return 1
+  set -f
+  set -- ${row##*') '}
+  set +f
+  [ "${20}" = "$start" ] && [ "$1" != Z ]
+}
+state=absent
+if ! ended && [ -d "$folder" ]; then
+  state=running
+  lives 2>/dev/null || ended || state=lost
+fi
+echo "state=$state"
+if [ "$state" = ended ]; then
   echo "code=$(cat "$folder/code")"
   echo "said=$(tail -n 1 "$folder/err")"
-elif [ -d "$folder" ]; then echo state=running
-else echo state=absent; fi
+fi
 read -r up rest </proc/uptime && echo "up=$up"
 """
-"""D OP STEP: what became of it."""
+"""D OP STEP: what became of it. `lost`: it began, is gone, and nothing says how it ended."""
 WAIT = """
 left=$5
 while [ "$left" -gt 0 ] && [ ! -e "$2/ops/$3/$4/result" ]; do
@@ -124,7 +159,8 @@ class Attempt:
         the host on which the runner is a unit itself, so that a step need be none to outlive every connection."""
         self.step, self.kind, self.since, self.deadline = step, kind, since, deadline
         self.id, self.host = str(step["id"]), str(step["host"])
-        alone = step["detached"] or step["keeps"] or step["memory_max"] or step["watch"]
+        unit = step["detached"] and not step.get("light")
+        alone = unit or step["keeps"] or step["memory_max"] or step["watch"]
         self.detached = bool(step["argv"]) and bool(alone or not here) and (step["limit"] > SHORT or step["detached"])
         self.here = here and not self.detached
         self.begun = self.ended = False

@@ -18,6 +18,7 @@ from typing import Any
 
 from console.execution.runner import Runner
 from console.execution.runner_base import DONE, FENCED, STOPPED, Done, Fenced, JournalLost, last_line
+from console.execution.runner_docker import Answers
 
 EXITS = {DONE: 0, FENCED: 4}
 ALREADY, CANNOT = 3, 5
@@ -89,6 +90,7 @@ class Shell:
     def __init__(self, reach: dict[str, list[str]]) -> None:
         """`reach`: what stands before a command for each host; empty for this one."""
         self._reach = reach
+        self._answers = Answers()
         self._may_end: set[subprocess.Popen[bytes]] = set()
 
     def run(self, host: str, argv: Sequence[str], stdin: str, limit: float, question: bool = False) -> Done:
@@ -108,9 +110,8 @@ class Shell:
             _kill(child, signal.SIGTERM)
 
     def _run(self, argv: list[str], stdin: str, limit: float, *, may_end: bool) -> Done:
-        pipe = subprocess.PIPE
         try:
-            child = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)  # noqa: S603
+            child = self._answers.begin(argv, stdin)
         except OSError as error:
             return Done(127, "", f"{argv[0]}: {error.strerror}")
         if may_end:

@@ -14,13 +14,14 @@ from importlib import resources
 from typing import Any
 
 from console.actions.plan import Plan, Stage, Step
+from console.actions.probes import whole
 from console.execution.runner_base import groups
 from console.execution.scripts import script
 
 Operation = dict[str, Any]
 """The operation file, `plan.json`."""
 VERSION = 1
-PARTS = ("runner_base.py", "runner_hosts.py", "runner.py", "runner_head.py")
+PARTS = ("runner_base.py", "runner_hosts.py", "runner.py", "runner_docker.py", "runner_head.py")
 """In the order in which they need each other."""
 _BETWEEN_PARTS = re.compile(r"^from console\.execution\.\w+ import (\([^)]*\)|[^\n(]+)\n", re.MULTILINE)
 _FUTURE = "from __future__ import annotations\n"
@@ -120,7 +121,14 @@ def _check(plan: Plan, op: str, reach: Mapping[str, Sequence[str]]) -> None:
 def _plain(step: Step) -> dict[str, Any]:
     found = asdict(step)
     found["stage"] = str(step.stage)
+    found["light"] = step.stdin in _light()
     return found
+
+
+@cache
+def _light() -> frozenset[str]:
+    """Scripts that have limits of their own and leave no process behind: where the runner is a unit they need no other."""
+    return frozenset(whole(name) for name in ("stop_container.sh", "start_container.sh"))
 
 
 BOOKS = ("owe-", "settle-")

@@ -25,7 +25,7 @@ MOST_RUNS = 20
 SHORT_STOP, LONG_STOP = 15, 45
 """Seconds that a runner has to end: its short command; units on other hosts, too."""
 _PYTHON = (
-    "import fcntl, json, os, re, shlex, signal, subprocess, sys, threading, typing\n"
+    "import fcntl, json, os, re, shlex, signal, socket, subprocess, sys, threading, typing\n"
     "sys.exit(sys.version_info < (3, 8))\n"
 )
 

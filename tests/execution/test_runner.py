@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -419,8 +420,6 @@ def test_an_operation_that_has_ended_is_not_carried_out_again() -> None:
 
 
 def test_steps_that_go_together_run_at_the_same_time() -> None:
-    import threading
-
     meeting = threading.Barrier(3, timeout=20)
     run = Run()
 
@@ -431,6 +430,51 @@ def test_steps_that_go_together_run_at_the_same_time() -> None:
 
     run.world.meddle = meet
     assert run() == "done"
+
+
+def beside(fails: int = 0) -> Run:
+    """Evidence beside a stop, then a start."""
+    save = step("save", "spark-1", "save", limit=9, stage=Stage.EVIDENCE, optional=True, together="stop")
+    stop = step("stop", "spark-1", "stop", "spark-1/new", together="stop")
+    made = plan(save, stop, step("start", "spark-0", "start", OLD, stage=Stage.BOOT))
+    return Run(made, World(fails={"start": fails}))
+
+
+@pytest.mark.parametrize(("fails", "state"), [(0, "done"), (3, "half done")])
+def test_evidence_beside_a_stop_holds_up_nothing_but_the_end(fails: int, state: str) -> None:
+    run, started = beside(fails), threading.Event()
+
+    def late(host: str, what: str) -> str:
+        if what.endswith(" save"):
+            assert started.wait(60), "the start waits for the evidence"
+        if f"start {OLD}" in what:
+            started.set()
+        return ""
+
+    run.world.meddle = late
+    assert run() == state
+    assert run.states["save"] == "done" and run.journal.lines[-1]["kind"] == "end"
+
+
+def test_evidence_alone_is_waited_for() -> None:
+    save = step("save", "spark-1", "save", stage=Stage.EVIDENCE, optional=True)
+    run = Run(plan(save, step("remove", "spark-1", "remove")))
+    assert run() == "done"
+    assert run.ran == ["save", "remove"]
+
+
+def test_evidence_that_is_fenced_beside_a_stop_ends_it() -> None:
+    run = beside()
+    answer = run.world.run
+
+    def fenced(host: str, argv: Any, stdin: str, limit: float, question: bool = False) -> Done:
+        if argv[-1] == "save":
+            return Done(4, "epoch=9\noperator=ben\nsince=1796000700\n", "fenced off")
+        return answer(host, argv, stdin, limit, question)
+
+    run.world.run = fenced  # type: ignore[method-assign]
+    assert run() == "half done"
+    assert run.states["save"] == "fenced"
 
 
 def test_half_done_is_worded_as_every_console_words_it() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -109,8 +110,21 @@ def test_a_command_that_speaks_after_its_runner_was_killed_is_not_ended_by_that(
 def test_on_the_head_a_long_command_is_a_child_of_the_runner(real: RealWorld) -> None:
     real.write(real.plan(real.step("a", "spark-0", "slow", "1", limit=60.0), real.step("b", "spark-0", "fail", "7")))
     assert real.run() == 1, real.log
-    assert not (real.op / "a" / "unit").exists() and (real.op / "a" / "code").read_text() == "0\n"
+    assert not (real.op / "a" / "run").exists() and (real.op / "a" / "code").read_text() == "0\n"
     assert real.states == {"a": "done", "b": "failed"}
+
+
+def test_a_child_that_was_killed_with_its_runner_is_lost_not_running(real: RealWorld) -> None:
+    real.write(real.plan(real.step("a", "spark-0", "slow", "600", limit=900.0), real.step("b", "spark-0", "start", "x")))
+    running = real.start()
+    begun = real.op / "a" / "begun"
+    until(lambda: begun.exists() and begun.read_text().count(" ") == 2 and real.ran(), "it runs")
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    os.killpg(int(begun.read_text().split()[0]), signal.SIGKILL)
+    assert real.run() == 1, real.log
+    assert real.states == {"a": "unknown", "b": "skipped"} and real.ran() == {"slow 600": 1}
+    assert "it left no result" in real.end[1]
 
 
 @pytest.mark.parametrize("host", ["spark-0", "spark-1"])

@@ -36,8 +36,20 @@ ask() {
     $as timeout -k 2 "$ask_within" docker -H "unix://$sock" "$@" </dev/null
 }
 
+# told WORDS: sets `answer`, what the runner that began us says of a container; false where there is none, or it cannot.
+told() {
+    [ "${LANESWAP_DOCKER-}" = 7 ] && [ -z "$as" ] || return 1
+    trap '' PIPE
+    { printf '%s\t%s\n' "$sock" "$1" >&7 && IFS= read -r answer <&7; } 2>/dev/null || return 1
+    case $answer in [012]' '*) ;; *) return 1 ;; esac
+}
+
 # look ID FORMAT: sets `seen`. 0 there, 1 no such container, 2 not known (`seen` says why).
 look() {
+    if told "look	$1	$2"; then
+        seen=${answer#??}
+        return "${answer%% *}"
+    fi
     seen=$(ask 20 inspect --type container --format "$2" "$1" 2>/dev/null) && return 0
     seen=$(ask 20 inspect --type container --format "$2" "$1" 2>&1 >/dev/null) && return 2
     seen=$(printf '%.200s' "$seen" | tr '\n\t' '  ')

@@ -39,8 +39,16 @@ aside() {
     say "restart policy was $former, is $policy"
 }
 
+of_it() {
+    if told "top	$id"; then
+        [ "${answer%% *}" = 0 ] && printf '%s\n' "${answer#??}" | tr ' ' '\n'
+    else
+        ask 20 top "$id" -eo pid 2>/dev/null
+    fi
+}
+
 processes() {
-    { ask 20 top "$id" -eo pid 2>/dev/null || say "$pid"; } | while read -r one _; do
+    { of_it || say "$pid"; } | while read -r one _; do
         case $one in '' | *[!0-9]* | 0) continue ;; esac
         birth "$one" && say "$one $born"
     done
