@@ -141,6 +141,7 @@ def test_the_files_of_the_state_folder_are_those_of_the_code() -> None:
     named = set(files())
     top = {acting.LEASE, acting.WINDOW, acting.DEBTS, acting.CURRENT, WINDOW, DEBTS, "ledger.jsonl"}
     inside = {acting.PLAN, acting.JOURNAL, "sheet.sh", "runner.py", "running", "stop", "boxed", "evidence", "STEP"}
+    inside.add("STEP@1")
     scripts = {"lock", "epoch", "restart-policy.ID", "deadman-ACCOUNT", "deadman.said", "deadman.lock", "pruned"}
     assert named == top | scripts | {f"ops/OPERATION/{name}" for name in inside}
 

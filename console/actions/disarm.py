@@ -147,6 +147,7 @@ def disarm_steps(scene: Scene) -> tuple[Step, ...]:
         usual=2.0,
         basis="estimate",
         undo="arm the watchdog (D)",
+        again=True,
     )
     if acts.disarm == "flag":
         path = checked_word(place.pause_flag, "watchdog.pause_flag")
@@ -277,6 +278,7 @@ def arm_steps(scene: Scene, *, limit: float = 60.0) -> Iterator[Step]:
         usual=2.0,
         basis="estimate",
         undo="disarm the watchdog (D)",
+        again=True,
     )
     if acts.disarm == "term":
         start = scene.command(acts.start, "watchdog.start")
@@ -305,4 +307,5 @@ def still_armed(scene: Scene) -> Step:
         usual=float(SETTLE_S),
         basis="estimate",
         detached=True,
+        again=True,
     )

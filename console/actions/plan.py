@@ -88,6 +88,9 @@ class Step:
     """It leaves daemons behind that must live on (a launcher that starts the watchdog)."""
     optional: bool = False
     """Its failure is recorded and the plan goes on: evidence never holds up the way back."""
+    again: bool = False
+    """Where its host was restarted under it, whoever carries the plan on may begin it once more: it looks first, and
+    does nothing that it has done already. Without it such a step is left to a person."""
     memory_max: str = ""
     """Cap of a copier, as systemd writes it: `4G`; '' for none."""
 

@@ -298,4 +298,5 @@ def _by_unit(scene: Scene) -> Iterator[Step]:
         basis=basis,
         undo=f"systemctl stop {unit}",
         detached=True,
+        again=True,
     )

@@ -79,6 +79,7 @@ def site_edit_step(
         already=(_site_is(host, path, f"{name} is as wanted", proposal.sha256),),
         after=(_site_is(host, path, f"{name} is as wanted", proposal.sha256),),
         undo=f"put back the newest {name}.*.bak beside it (mv)",
+        again=True,
     )
 
 
@@ -178,6 +179,7 @@ def rows_step(
         undo="build the other revision's rows again" if remove else f"delete {dest}",
         together=together,
         detached=True,
+        again=True,
         memory_max=memory_max,
     )
 

@@ -110,6 +110,7 @@ def stop_container(
         undo=f"docker start {container.name}",
         together=together,
         detached=True,
+        again=True,
     )
 
 
@@ -157,6 +158,7 @@ def start_container(
         undo=f"docker stop {container.name}",
         together=together,
         detached=True,
+        again=True,
     )
 
 
@@ -183,4 +185,5 @@ def rename_pair(
         basis="estimate",
         undo=f"docker rename {first_name} {first.name}; docker rename {second_name} {second.name}",
         optional=True,
+        again=True,
     )

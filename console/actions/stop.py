@@ -186,6 +186,7 @@ def stop_unit(scene: Scene) -> Step:
         basis=basis,
         undo=f"systemctl start {unit}",
         detached=True,
+        again=True,
     )
 
 

@@ -395,4 +395,7 @@ def _debt_step(name: str, head: str, title: str, debt: str, folder: str, *, opti
     # the runner's own fence stands before it; under a newer epoch, once taken over, this one would refuse
     argv = ("sh", "-c", put, "laneswap", folder, "-", DEBTS, *size)
     stage = Stage.WATCHDOG if debt else Stage.ARM
-    return Step(name, stage, title, head, argv, limit=10.0, stdin=debt, usual=0.2, basis="estimate", optional=optional)
+    return Step(
+        name, stage, title, head, argv,
+        limit=10.0, stdin=debt, usual=0.2, basis="estimate", optional=optional, again=True,
+    )  # fmt: skip

@@ -46,6 +46,8 @@ LEAST_ON_RESUME = 5.0
 """Seconds that a step has at least when it is looked up after a break."""
 FRESH = 1.0
 """Seconds: an answer that had to wait longer than this for the head's fence is asked for anew before a step begins."""
+COMING_UP = 90.0
+"""Seconds that a host which was restarted has until what must hold before a step can be asked there."""
 EVIDENCE = "evidence"
 GENTLE = (EVIDENCE, "watchdog")
 """Stages that leave the lane as it runs: when they fail there is nothing to rescue."""
@@ -215,7 +217,7 @@ class Runner:
 
     def _attempt(self, step: dict[str, Any], kind: str, lines: Sequence[dict[str, Any]]) -> Attempt:
         now = self.clock.wall()
-        since = min(float(lines[0]["t"]), now) if lines else now
+        since = min(float(lines[-1]["t"]), now) if lines else now
         left = max(step["limit"] - (now - since), LEAST_ON_RESUME if lines else 0.0)
         here = self.runs_on == "head" and step["host"] == self.operation["head"]
         attempt = Attempt(step, kind, since, self.clock.mono() + left, here)
@@ -247,7 +249,30 @@ class Runner:
             found = self.hosts.look(a)
         if found is not None and found["state"] == ABSENT and not self.hosts.restarted(a, found):
             return self._begin(self._attempt(a.step, a.kind, []))
+        if found is not None and a.step.get("again") and self.hosts.cut_short(a, found):
+            return self._once_more(a)
         return self._follow(a, found)
+
+    def _once_more(self, a: Attempt) -> tuple[str, str]:
+        """Its host was restarted under it, and doing it again does no harm: it holds by now, or it is begun anew."""
+        why = f"{a.host} was restarted"
+        state, words = self._by_deed(a, why)
+        if state == DONE:
+            return state, words
+        if trouble := self.hosts.put_aside(a):
+            return UNKNOWN, f"{why}; its outcome is not known, and it was not begun once more: {trouble}"
+        anew = self._attempt(a.step, a.kind, [])
+        self._seen(anew, f"{why} under it: it is begun once more")
+        self._until_up(anew)
+        return self._begin(self._attempt(a.step, a.kind, []))
+
+    def _until_up(self, a: Attempt) -> None:
+        """What a host that has just come up cannot answer yet (Docker still starts) is no answer to what must hold."""
+        until = self.clock.mono() + COMING_UP
+        while any(done.status not in (0, 1) for _, done in self.hosts.ask(a.step["before"])):
+            if self.clock.mono() >= until:
+                return
+            self.hosts.pause(1.0)
 
     def _follow(self, a: Attempt, found: dict[str, str] | None) -> tuple[str, str]:
         """Until the command has ended, one way or another."""

@@ -25,14 +25,15 @@ if ! (umask 000; mkdir -p "$1/ops/$2" && mkdir -m 755 "$folder") 2>/dev/null; th
   [ -d "$folder" ] && { echo 'this step was begun here before' >&2; exit 3; }
   echo "cannot make $folder" >&2; exit 5
 fi
+read -r boot </proc/sys/kernel/random/boot_id && echo "$boot" >"$folder/boot"
 noted() {
-  IFS= read -r row <"/proc/$$/stat" && IFS= read -r boot </proc/sys/kernel/random/boot_id || return
+  IFS= read -r row <"/proc/$$/stat" || return
   set -f
   set -- ${row##*') '}
   set +f
   [ "$4" = $$ ] || return
   start=${20}
-  echo "none $(id -u) -" >"$folder/mode" && echo "$boot" >"$folder/boot" && echo "pid $$ $start" >"$folder/unit" &&
+  echo "none $(id -u) -" >"$folder/mode" && echo "pid $$ $start" >"$folder/unit" &&
     echo "$$ $start $(date +%s)" >"$folder/begun"
 }
 noted 2>/dev/null
@@ -81,6 +82,19 @@ fi
 read -r up rest </proc/uptime && echo "up=$up"
 """
 """D OP STEP: what became of it. `lost`: it began, is gone, and nothing says how it ended."""
+ASIDE = """
+folder=$1/ops/$2/$3
+[ -d "$folder" ] || exit 0
+if ! { read -r boot <"$folder/boot" && read -r now </proc/sys/kernel/random/boot_id; } 2>/dev/null; then
+  echo 'under which start of the host it ran is not known' >&2; exit 5
+fi
+[ "$boot" != "$now" ] || { echo 'the host was not restarted since it was begun' >&2; exit 1; }
+n=1
+while [ -e "$folder@$n" ]; do n=$((n + 1)); done
+mv -T "$folder" "$folder@$n"
+"""
+"""D OP STEP: puts aside what is left of a step that a restart of its host cut short, so that it can be begun once more.
+Only the host itself can say that nothing of it runs any more: by the number of its present start."""
 WAIT = """
 left=$5
 while [ "$left" -gt 0 ] && [ ! -e "$2/ops/$3/$4/result" ]; do

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from console.execution.runner_base import (
+    ABSENT,
+    ASIDE,
     DONE,
     FAILED,
     LOOK,
@@ -178,6 +180,22 @@ class Hosts:
         """Whether the host came up after the step was begun: then it may have forgotten that it was."""
         up = (found or {}).get("up", "")
         return re.fullmatch(r"\d+(\.\d*)?", up) is not None and float(up) < self.clock.wall() - a.since
+
+    def cut_short(self, a: Attempt, found: dict[str, str]) -> bool:
+        """Whether a restart of its host ended it: nothing of it runs any more, and it never came to its own end."""
+        state = found["state"]
+        if not a.detached:
+            return state in (ABSENT, RUNNING, LOST) and self.restarted(a, found)
+        if state == ABSENT:
+            return self.restarted(a, found)
+        by_hand = "operator" in found.get("words", "")
+        return found.get("boot") == "changed" and state in (LOST, FAILED, STOPPED) and not by_hand
+
+    def put_aside(self, a: Attempt) -> str:
+        """'' once the step can be begun there as if it never had been, else why not. Raises Fenced."""
+        aside = ["sh", "-c", ASIDE, "laneswap", *self._place(a)]
+        done = self.acted(a.host, lambda _: aside, "", LOOK_LIMIT)
+        return "" if done.status == 0 else first_line(done.err) or f"no answer from {a.host}"
 
     # -- questions
 

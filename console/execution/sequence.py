@@ -127,7 +127,7 @@ def _plain(step: Step) -> dict[str, Any]:
 
 @cache
 def _light() -> frozenset[str]:
-    """Scripts that have limits of their own and leave no process behind: where the runner is a unit they need no other."""
+    """Scripts that have limits of their own and leave no process behind: where the runner is a unit they need none."""
     return frozenset(whole(name) for name in ("stop_container.sh", "start_container.sh"))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from console.actions.plan import Plan, Probe, Stage, Step, Verb
-from console.execution.runner_base import LOOK, ONCE, WAIT, Clock, Done
+from console.execution.runner_base import ASIDE, LOOK, ONCE, WAIT, Clock, Done
 from console.execution.sequence import compile_operation
 
 OP = "20261201T021500Z-rollback-3f9ac1"
@@ -49,6 +49,7 @@ def swap() -> Plan:
             already=(is_down(host, f"{host}/new"),),
             after=(is_down(host, f"{host}/new"),),
             together="stop",
+            again=True,
         )
         for rank, host in enumerate(HOSTS)
     ]
@@ -56,7 +57,9 @@ def swap() -> Plan:
     return plan(
         step("save", "spark-0", "save", stage=Stage.EVIDENCE, optional=True, title="save evidence"),
         *stops,
-        step("start", "spark-0", "start", old, limit=60.0, stage=Stage.BOOT, after=(is_up("spark-0", old),)),
+        step(
+            "start", "spark-0", "start", old, limit=60.0, stage=Stage.BOOT, after=(is_up("spark-0", old),), again=True
+        ),
         step("name", "spark-1", "name", stage=Stage.BOOT, title="note the roles"),
         step("serves", "spark-0", limit=30.0, stage=Stage.BOOT, after=(is_up("spark-0", old, "the lane serves"),)),
     )
@@ -78,6 +81,8 @@ class Ran:
     step: str
     epoch: int
     argv: tuple[str, ...]
+    boot: int = 0
+    """In which start of its host."""
 
 
 @dataclass
@@ -97,6 +102,13 @@ class World:
     """First words of commands that never end."""
     holder: str = "ben"
     uptime: float = 1e6
+    started: dict[str, float] = field(default_factory=dict)
+    """When a host came up, where it was restarted: by `now`."""
+    now: Callable[[], float] = lambda: 0.0
+    boots: dict[str, int] = field(default_factory=dict)
+    """How often each host was restarted."""
+    begun_in: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    """The start of its host in which each step was begun."""
     out_of_reach: set[str] = field(default_factory=set)
     meddle: Callable[[str, str], str] = lambda host, what: ""
 
@@ -113,6 +125,18 @@ class World:
     def interrupt(self) -> None:
         """Nothing runs here."""
 
+    def restart(self, host: str) -> None:
+        """The host goes down and comes up: what ran on it has ended, without a word of how."""
+        self.boots[host] = self.boots.get(host, 0) + 1
+        self.started[host] = self.now()
+        self.up -= {name for name in self.up if name.startswith(f"{host}/")}
+
+    def _up(self, host: str) -> float:
+        return self.now() - self.started[host] if host in self.started else self.uptime
+
+    def _before_restart(self, key: tuple[str, str, str]) -> bool:
+        return self.begun_in.get(key, 0) != self.boots.get(key[0], 0)
+
     def _answer(self, host: str, words: tuple[str, ...]) -> Done:
         if words[:3] == ("sh", "-c", "FENCE"):
             inner = words[7:]
@@ -126,7 +150,7 @@ class World:
         if words[:3] == ("sh", "-c", LOOK):
             key = (host, words[5], words[6])
             state = "absent" if key not in self.claims else "running" if self.claims[key] is None else "ended"
-            return Done(0, f"state={state}\ncode={self.claims.get(key)}\nup={self.uptime}\n")
+            return Done(0, f"state={state}\ncode={self.claims.get(key)}\nup={self._up(host)}\n")
         if words[:3] == ("sh", "-c", WAIT):
             return self._state((host, words[6], words[7]))
         if words[0] == "is":
@@ -137,13 +161,18 @@ class World:
     def _state(self, key: tuple[str, str, str]) -> Done:
         code = self.claims.get(key, -1)
         state = {-1: "absent", None: "running", 0: "done", 143: "stopped", -9: "lost"}.get(code, "failed")
-        return Done(0, f"state={state}\nwords=it says {state}\nup={self.uptime}\n")
+        before = key in self.claims and self._before_restart(key)
+        state = "lost" if before and state == "running" else state
+        boot = "changed" if before else "same"
+        return Done(0, f"state={state}\nwords=it says {state}\nboot={boot}\nup={self._up(key[0])}\n")
 
     def _act(self, host: str, epoch: int, inner: tuple[str, ...]) -> Done:
         if inner == ("true",):
             return Done(0)
         if inner[:3] == ("sh", "-c", ONCE):
             return self._begin(host, inner[5], inner[6], epoch, inner[7:], unit=False)
+        if inner[:3] == ("sh", "-c", ASIDE):
+            return self._aside((host, inner[5], inner[6]))
         assert inner[:3] == ("sh", "-c", "STARTER"), inner
         if inner[4] == "start":
             assert inner[8:11] == (str(epoch), "auto", inner[10]) and inner[13] == "--"
@@ -154,12 +183,19 @@ class World:
             self.claims[key] = 143
         return self._state(key)
 
+    def _aside(self, key: tuple[str, str, str]) -> Done:
+        if key in self.claims and not self._before_restart(key):
+            return Done(1, "", "the host was not restarted since it was begun")
+        self.claims.pop(key, None)
+        return Done(0)
+
     def _begin(self, host: str, op: str, name: str, epoch: int, argv: tuple[str, ...], *, unit: bool) -> Done:
         key = (host, op, name)
         if key in self.claims:
             return Done(3, "", "begun before")
         self.claims[key] = None
-        self.ran.append(Ran(host, op, name, epoch, argv))
+        self.begun_in[key] = self.boots.get(host, 0)
+        self.ran.append(Ran(host, op, name, epoch, argv, self.boots.get(host, 0)))
         if argv[0] in self.hangs:
             return Done(0 if unit else None)
         code = self.fails.get(argv[0], self.fails.get(" ".join(argv), 0))

@@ -483,3 +483,91 @@ def test_half_done_is_worded_as_every_console_words_it() -> None:
     views = [StepView(one.id, one.stage, one.title, one.host, StepState(run.states[one.id])) for one in swap().steps]
     assert end_of(run.journal)[1].startswith(half_done_words(views))
     assert half_done_words(views) == "HALF DONE after stop rank 2, next: start on spark-0 (failed)"
+
+
+# --- a host that was restarted under a step
+
+
+def cut_short(limit: float, again: bool, **more: Any) -> Run:
+    """A start that was under way when its host went down, and a runner that carries the operation on afterwards."""
+    given = {"after": (is_up("spark-1", "spark-1/old"),), "again": again, **more}
+    made = plan(step("a", "spark-1", "start", "spark-1/old", limit=limit, **given), step("b", "spark-0", "note"))
+    world = World(hangs={"start"})
+    first = Run(made, world)
+
+    def goes_down(host: str, what: str) -> str:
+        if world.ran:
+            raise SystemExit  # the console that carried it out goes too
+        return ""
+
+    world.meddle = goes_down
+    with pytest.raises(SystemExit):
+        first()
+    world.meddle = lambda host, what: ""
+    world.hangs.clear()
+    run = Run(made, world, first.journal.lines)
+    world.now = run.clock.wall
+    run.clock.now += 30
+    world.restart("spark-1")
+    run.clock.now += 5
+    return run
+
+
+@pytest.mark.parametrize("limit", [8.0, 60.0])
+def test_a_start_that_its_hosts_restart_cut_short_is_begun_once_more_and_the_plan_goes_on(limit: float) -> None:
+    run = cut_short(limit, True)
+    assert run() == "done", run.journal.lines
+    assert run.ran == ["a", "a", "b"] and run.world.up >= {"spark-1/old"}
+    assert [ran.boot for ran in run.world.ran[:2]] == [0, 1], "never twice in one start of its host"
+    assert any("spark-1 was restarted under it" in str(line.get("words")) for line in run.journal.lines)
+
+
+def test_a_step_that_nobody_may_repeat_is_left_to_a_person() -> None:
+    run = cut_short(60.0, False)
+    assert run() == "half done"
+    assert run.ran == ["a"] and run.states["a"] == "unknown"
+    assert "its outcome is not known" in run.words("a")
+
+
+def test_what_holds_after_the_restart_is_not_done_again() -> None:
+    run = cut_short(60.0, True)
+    run.world.up.add("spark-1/old")  # by its restart policy
+    assert run() == "done" and run.ran == ["a", "b"]
+
+
+def test_a_host_that_still_comes_up_is_given_time_to_answer() -> None:
+    run = cut_short(60.0, True, before=(is_down("spark-1", "spark-1/old"),))
+    answer, asked = run.world.run, 0
+
+    def starting(host: str, argv: Any, stdin: str, limit: float, question: bool = False) -> Done:
+        nonlocal asked
+        if tuple(argv) == ("is", "spark-1/old", "down") and run.clock.now < 1_796_000_060.0:
+            asked += 1
+            return Done(2, "Cannot connect to the Docker daemon")
+        return answer(host, argv, stdin, limit, question)
+
+    run.world.run = starting  # type: ignore[method-assign]
+    assert run() == "done" and asked > 3
+
+
+def test_what_the_host_says_it_still_runs_is_not_begun_beside_it() -> None:
+    """Its clock was set back: it looks restarted, and is not."""
+    run = cut_short(8.0, True)
+    run.world.boots.clear()
+    assert run() == "half done"
+    assert run.ran == ["a"] and "was not restarted" in run.words("a")
+
+
+def test_an_operators_own_stop_is_not_undone_by_a_restart() -> None:
+    run = cut_short(60.0, True)
+    run.world.claims["spark-1", OP, "a"] = 143
+    answer = run.world.run
+
+    def stopped(host: str, argv: Any, stdin: str, limit: float, question: bool = False) -> Done:
+        done = answer(host, argv, stdin, limit, question)
+        return (
+            Done(0, done.out.replace("it says", "stopped by an operator,")) if argv[:3] == ["sh", "-c", WAIT] else done
+        )
+
+    run.world.run = stopped  # type: ignore[method-assign]
+    assert run() != "done" and run.ran == ["a"] and run.states["a"] == "stopped"

@@ -76,9 +76,11 @@ class Sequences(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory()
         self.path = str(Path(self.folder.name, "journal.jsonl"))
         self.world, self.clock = World(), FakeClock()
+        self.world.now = self.clock.wall
         self.operation = operation(swap())
         self.epoch, self.ended, self.faults, self.foreign = 1, "", False, set[str]()
-        self.acted: list[tuple[int, int]] = []
+        self.others: set[str] = set()
+        """Containers that something else than a step started or stopped."""
 
     def teardown(self) -> None:
         self.folder.cleanup()
@@ -124,6 +126,78 @@ class Sequences(RuleBasedStateMachine):
             self.world.claims[key] = -9 if code is None else code
 
     @precondition(lambda self: not self.ended)
+    @rule(host=st.sampled_from(HOSTS), at=st.integers(1, 60), before=st.integers(1, 25))
+    def a_host_is_restarted_under_it(self, host: str, at: int, before: int) -> None:
+        """In its n-th call; with the head the runner itself goes. Whatever was under way there has ended."""
+        calls = 0
+
+        def meddle(there: str, what: str) -> str:
+            nonlocal calls
+            calls += 1
+            if calls == at:
+                self.restart(host)
+                if host == self.operation["head"]:
+                    raise Killed
+            return ""
+
+        self.world.meddle = meddle
+        self.faults = self.faults or host != self.operation["head"]
+        self.carry_out(DyingJournal(self.path, before, "before"))
+
+    @precondition(lambda self: not self.ended)
+    @rule(name=st.sampled_from(["start", *EFFECTS, "name"]), undone=st.booleans())
+    def the_host_of_a_step_is_restarted_under_it(self, name: str, undone: bool) -> None:
+        """And the runner goes too. `undone`: by then the command had not got far enough to change anything."""
+
+        def meddle(there: str, what: str) -> str:
+            last = self.world.ran[-1] if self.world.ran else None
+            if last is None or last.step != name or self.told(name):
+                return ""
+            self.world.claims[last.host, last.op, last.step] = None
+            self.faults = self.faults or not self.again(name)
+            container, up = EFFECTS.get(name, ("", False))
+            if undone and container:
+                (self.world.up.discard if up else self.world.up.add)(container)
+            self.restart(last.host, but=container if undone and not up else "")
+            raise Killed
+
+        self.world.meddle = meddle
+        self.carry_out(FileJournal(self.path))
+
+    @precondition(lambda self: not self.ended)
+    @rule(host=st.sampled_from(HOSTS))
+    def a_host_is_restarted_while_nobody_carries_on(self, host: str) -> None:
+        self.restart(host)
+
+    def restart(self, host: str, but: str = "") -> None:
+        """What runs on it ends, all `but` a container that its restart policy brings up again."""
+        self.clock.now += 100
+        self.others |= {name for name in self.world.up if name.startswith(f"{host}/")} - {but, "spark-0/old"}
+        served = self.told("start") and "spark-0/old" in self.world.up
+        self.world.restart(host)
+        if host == HOSTS[0] and served:
+            self.others.add("spark-0/old")  # it served, and nobody is asked to start it once more
+        if but:
+            self.world.up.add(but)
+        self.clock.now += 5
+
+    def again(self, step: str) -> bool:
+        """Whether a step may be begun once more."""
+        return any(one["again"] for one in self.operation["steps"] if one["id"] == step)
+
+    def told(self, step: str) -> bool:
+        """Whether the journal says how a step ended."""
+        return any(line["id"] == step and line["state"] != "running" for line in self.lines() if line["kind"] == "step")
+
+    @precondition(lambda self: not self.ended)
+    @rule(name=st.sampled_from(["spark-0/old", *(f"{host}/new" for host in HOSTS)]), up=st.booleans())
+    def somebody_starts_or_stops_a_container(self, name: str, up: bool) -> None:
+        """By hand, or a watchdog, underneath."""
+        self.faults = True
+        self.others.add(name)
+        (self.world.up.add if up else self.world.up.discard)(name)
+
+    @precondition(lambda self: not self.ended)
     @rule(person=st.sampled_from(PEOPLE))
     def taken_over(self, person: str) -> None:
         """Another console carries it on under a newer epoch."""
@@ -143,7 +217,6 @@ class Sequences(RuleBasedStateMachine):
         """Nothing happens to it from here on: without earlier faults it comes to its end."""
         self.carry_out(FileJournal(self.path))
         assert self.ended
-        assert self.faults or self.ended == "done", FileJournal(self.path).lines
 
     @precondition(lambda self: bool(self.ended))
     @rule()
@@ -154,8 +227,11 @@ class Sequences(RuleBasedStateMachine):
         assert len(self.world.calls) == calls
 
     @invariant()
-    def no_step_runs_twice(self) -> None:
-        assert not [step for step, times in Counter(ran.step for ran in self.world.ran).items() if times > 1]
+    def no_step_runs_twice_in_one_start_of_its_host(self) -> None:
+        ran = Counter((one.step, one.boot) for one in self.world.ran)
+        assert not [step for step, times in ran.items() if times > 1]
+        twice = [step for step, times in Counter(one.step for one in self.world.ran).items() if times > 1]
+        assert all(self.again(step) for step in twice), twice
 
     @invariant()
     def no_older_epoch_acts_after_a_newer_one(self) -> None:
@@ -173,12 +249,17 @@ class Sequences(RuleBasedStateMachine):
         assert [line["seq"] for line in lines] == list(range(1, len(lines) + 1))
         states = {line["id"]: line["state"] for line in lines if line["kind"] == "step"}
         for name, (container, up) in EFFECTS.items():
-            if states.get(name) in FINE:
+            if states.get(name) in FINE and container not in self.others:
                 assert (container in self.world.up) == up, name
         if self.ended == "done":
-            assert self.world.up == {"spark-0/old"}
+            assert self.world.up ^ {"spark-0/old"} <= self.others
         if self.ended == "failed":
             assert not [ran for ran in self.world.ran if states[ran.step] in FINE and ran.step != "save"]
+
+    @invariant()
+    def kills_takeovers_and_restarts_of_the_head_alone_keep_it_from_nothing(self) -> None:
+        if self.ended and not self.faults:
+            assert self.ended == "done", self.lines()
 
     def lines(self) -> list[dict[str, Any]]:
         return FileJournal(self.path).lines

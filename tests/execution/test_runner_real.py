@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import os
 import signal
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from runner_real import RealWorld, until
 
+from console.execution.runner_base import ASIDE
 from console.execution.sequence import runner_text
 
 KILLED = -signal.SIGKILL
@@ -224,3 +226,45 @@ def test_commands_of_the_head_have_no_lock_and_no_signal_of_the_runner(real: Rea
     blocked, ignored = (int(row.split()[1], 16) for row in (real.world / "signals").read_text().splitlines())
     assert not blocked and not ignored & (1 << (signal.SIGTERM - 1) | 1 << (signal.SIGPIPE - 1))
     assert int((real.world / "umask").read_text(), 8) == 0o022
+
+
+ONCE_BEGUN = 'echo begun >>"$1/ran"; [ -e "$1/calm" ] || exec sleep 60; : >"$1/up/old"'
+
+
+def test_a_unit_that_its_hosts_restart_ended_is_begun_once_more_by_whoever_carries_on(real: RealWorld) -> None:
+    """The number of the host's start is the only thing here that is made up: nobody restarts this machine."""
+    up = (real.probe("spark-1", "old", "up"),)
+    made = real.step("a", "spark-1", "x", limit=60.0, detached=True, again=True, after=up)
+    made = replace(made, argv=("sh", "-c", ONCE_BEGUN, "x", str(real.world)))
+    real.write(real.plan(made, real.step("b", "spark-0", "start", "new")))
+    running = real.start()
+    until(lambda: real.ran(), "it runs")
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    os.kill(int((real.op / "a" / "begun").read_text().split()[0]), signal.SIGKILL)
+    until((real.op / "a" / "result").exists, "it has ended")
+    (real.op / "a" / "boot").write_text("00000000-0000-0000-0000-000000000000\n")
+    (real.world / "calm").touch()
+    assert real.run() == 0, real.log
+    assert real.end == ("done", "") and real.ran() == {"begun": 2, "start new": 1}
+    assert (real.op / "a@1" / "log").exists() and (real.op / "a" / "result").exists(), "the first try is kept beside it"
+
+
+@pytest.mark.parametrize(
+    ("boot", "status", "words"), [("same", 1, "was not restarted"), ("other", 0, ""), ("", 5, "is not known")]
+)
+def test_only_what_an_earlier_start_of_the_host_ran_is_put_aside(
+    tmp_path: Path, boot: str, status: int, words: str
+) -> None:
+    place = tmp_path / "ops" / "op" / "a"
+    for name in ("a", "a@1"):
+        place.with_name(name).mkdir(parents=True)
+    now = Path("/proc/sys/kernel/random/boot_id").read_text()
+    if boot:
+        (place / "boot").write_text(now if boot == "same" else "0\n")
+    argv = ["sh", "-c", ASIDE, "laneswap", str(tmp_path), "op", "a"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=30)
+    assert (done.returncode, words in done.stderr) == (status, True), done.stderr
+    assert place.exists() == (status != 0) and (tmp_path / "ops/op/a@2").exists() == (status == 0)
+    gone = subprocess.run([*argv[:-1], "never"], capture_output=True, text=True, timeout=30)
+    assert gone.returncode == 0, "what is not there need not be put aside"

@@ -145,7 +145,9 @@ def test_ssh_that_is_killed_and_restarted_does_not_matter(docker: ActingDocker, 
     ana.ledger_good()
 
 
-def test_a_host_that_reboots_in_the_middle_says_what_is_half_done(docker: ActingDocker, ana: Console, bed: Bed) -> None:
+def test_a_host_that_reboots_in_the_middle_says_what_is_half_done_and_is_carried_on(
+    docker: ActingDocker, ana: Console, bed: Bed
+) -> None:
     docker.fault(OLD, boot=30)
     with ana.doing("rollback") as process:
         until_step(docker.host, "station", "start-", "running")
@@ -156,10 +158,11 @@ def test_a_host_that_reboots_in_the_middle_says_what_is_half_done(docker: Acting
     docker.fault(OLD)
     attached = ana.run("attach", "station")
     assert attached.code in (NEEDS_OPERATOR, UNKNOWN) and "next: start" in attached.out, attached.text
-    again = ana.do("rollback")
-    assert again.code == GOOD, again.text
+    went_on = ana.run("attach", "station", "--carry-on", "--yes-lane", "station")
+    assert went_on.code == GOOD and "DONE" in went_on.out, went_on.text
     found = docker.standing()
     assert found is not None and found.revision == OLD
+    assert docker.running() == ["dsv41-vllm-v20-nightly-BOUND-REF"]
     ana.ledger_good()
 
 

@@ -37,6 +37,7 @@ PLAYED_ELSEWHERE = {
     "once",
     "look",
     "wait",
+    "aside",
     "reach",
     "deadman",
 }

@@ -97,6 +97,7 @@ class ActingHosts:
             "once": units.once,
             "look": units.look,
             "wait": units.wait,
+            "aside": units.aside,
             "reach": self._reach,
             "runner": self._runner,
             "deadman": _deadman,

@@ -14,7 +14,7 @@ from importlib import resources
 from console.actions.probes import whole
 from console.actions.scripts import script as action_script
 from console.execution import sequence_head, sequence_reach
-from console.execution.runner_base import LOOK, ONCE, WAIT
+from console.execution.runner_base import ASIDE, LOOK, ONCE, WAIT
 from console.execution.scripts import NAMES
 from console.execution.scripts import script as execution_script
 from console.readings import dryrun
@@ -46,7 +46,7 @@ def shipped() -> list[str]:
     """Names of all scripts that the console may send."""
     folder = resources.files("console.actions.scripts")
     files = [item.name for item in folder.iterdir() if item.name.endswith((".sh", ".py")) and item.name[0] != "_"]
-    return sorted([*files, *NAMES, "once", "look", "wait", "can-run", "reach"])
+    return sorted([*files, *NAMES, "once", "look", "wait", "aside", "can-run", "reach"])
 
 
 @cache
@@ -62,7 +62,7 @@ def _on_stdin() -> dict[str, str]:
 @cache
 def _as_word() -> dict[str, str]:
     """Names by text, of what `sh -c TEXT laneswap` runs."""
-    own = {ONCE: "once", LOOK: "look", WAIT: "wait"}
+    own = {ONCE: "once", LOOK: "look", WAIT: "wait", ASIDE: "aside"}
     return own | {execution_script(name): name for name in NAMES}
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import itertools
 import os
 import re
 import time
@@ -220,6 +221,7 @@ class Units:
         if not _claimed(place):
             job.err.append("this step was begun here before")
             return 3
+        (place / "boot").write_text(_boot_id(job) + "\n")
         job.playing.heard(job.host, step)
         below = Job(job.playing, job.host, wanted)
         code = await self._execute(below)
@@ -235,6 +237,16 @@ class Units:
         place = Path(statefiles.real_folder(job, folder), "ops", operation, step)
         job.out += _short_state(place)
         job.out.append(f"up={_up(job)}")
+        return 0
+
+    async def aside(self, job: Job) -> int:
+        """D OP STEP: puts aside what is left of a step that a restart of its host cut short."""
+        folder, operation, step = job.args
+        place = Path(statefiles.real_folder(job, folder), "ops", operation, step)
+        if not _put_aside(place, _boot_id(job)):
+            job.err.append("the host was not restarted since it was begun")
+            return 1
+        self._units.pop((operation, step), None)
         return 0
 
     async def wait(self, job: Job) -> int:
@@ -295,6 +307,16 @@ def _claimed(place: Path) -> bool:
         place.mkdir(parents=True)
     except FileExistsError:
         return False
+    return True
+
+
+def _put_aside(place: Path, boot: str) -> bool:
+    """Moves a step's folder out of the way; False where it belongs to this start of the host."""
+    if not place.is_dir():
+        return True
+    if (place / "boot").read_text().strip() == boot:
+        return False
+    place.rename(f"{place}@{next(at for at in itertools.count(1) if not Path(f'{place}@{at}').exists())}")
     return True
 
 
