@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from console import format as fmt
-from console.actions.plan import Plan, Step, Verb
+from console.actions.disarm import arm_steps, before_stop, has_guard, off_probes, quiet_first, unswitched
+from console.actions.plan import Plan, Probe, Step, Verb
 from console.actions.probes import startable as can_start
 from console.actions.scene import (
     Refused,
@@ -105,10 +106,13 @@ class _Pairs:
         return found[0]
 
     def plan(self) -> Plan:
-        """Evidence and stop side by side, then the kept ones by id, then names."""
+        """Watchdog off, evidence and stop side by side, then the kept ones by id, then names, watchdog on."""
         scene = self.scene
+        owes = "watchdog" if has_guard(scene) else ""
         back = tuple((host, self.back[host]) for host in scene.hosts())
-        steps = [*self._stops(), *self._starts(), *self._renames()]
+        steps = [*self._disarms(), *self._stops(), *self._starts(), *self._renames()]
+        if owes:
+            steps += arm_steps(scene)
         serving = self.serving[scene.head]
         now = serving.revision if serving is not None else ""
         return Plan(
@@ -126,8 +130,21 @@ class _Pairs:
             ends=ends(scene),
             warnings=tuple(self._warnings()),
             unknown=(*stale(scene), *self._unread()),
+            owes=owes,
+            pays=owes,
             notes=(*self._policy_notes(), *competing(scene)),
         )
+
+    def _proofs(self) -> tuple[Probe, ...]:
+        """The kept ones can be started: asked before anything that serves, or guards it, is touched."""
+        return tuple(can_start(host, self.scene.socket(host), item) for host, item in self.back.items())
+
+    def _disarms(self) -> Iterator[Step]:
+        """The watchdog first: it would launch again what is stopped here, or end what is started."""
+        for step in before_stop(self.scene, back=True):
+            *waits, disarm = quiet_first(step)
+            yield from waits
+            yield replace(disarm, before=(*disarm.before, *self._proofs()))
 
     def _stops(self) -> Iterator[Step]:
         scene = self.scene
@@ -135,7 +152,7 @@ class _Pairs:
             ids = [checked_id(item) for item in (self.serving[host],) if item is not None]
             if ids:
                 yield evidence(scene, host, ids, quick=True, together="stop")
-        proofs = tuple(can_start(host, scene.socket(host), item) for host, item in self.back.items())
+        proofs = (*self._proofs(), *off_probes(scene))
         for host, item in self.serving.items():
             if item is None or not scene.kept(item):
                 continue
@@ -199,6 +216,8 @@ class _Pairs:
 
     def _warnings(self) -> Iterator[str]:
         names = self.scene.acts.names
+        if words := unswitched(self.scene):
+            yield words
         for host, back in self.back.items():
             serving = self.serving[host]
             if serving is not None and serving.auto_remove:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +16,12 @@ from scenes import NEW, OLD, RETIRED, SERVING, box, docker, ids, step
 
 from console.actions.plan import Plan, Probe, Stage, Verb
 from console.actions.plans import plan_of, toggled, way_back_id
+from console.execution.carrying import with_debts
 from console.readings.acting_types import Acting, Operation, OperationState, StepState, StepView
 from console.readings.boot import BootRecord
 from console.readings.containers import Container, Containers, ContainerState
 from console.readings.health import LaneState, LaneVerdict
+from console.readings.watchdog import WatchdogState
 from console.snapshot import RankView
 
 EXITED, RUNNING = ContainerState.EXITED, ContainerState.RUNNING
@@ -347,3 +351,58 @@ def test_no_command_holds_what_was_not_checked(
             assert "$(reboot)" not in argv and "a;b" not in argv and "../x" not in argv
     stages = [one.stage for one in plan.steps]
     assert stages == sorted(stages, key=list(Stage).index) or verb is not Verb.STOP
+
+
+# --- a container lane with a watchdog of its own ----------------------------------------------------------------------
+
+
+DOG = """
+[watchdog]
+kind = "systemd"
+unit = "dog.service"
+pause_flag = "/run/dog.pause"
+
+[acts.watchdog]
+disarm = "DISARM"
+"""
+
+
+def guarded(tmp_path: Path, disarm: str = "flag", acts: bool = True, **extra: Any) -> scenes.Lane:
+    """A lane of a recipe that somebody wrote: the shipped one with a watchdog."""
+    text = (resources.files("console.fleet.recipes") / "vllm-docker.toml").read_text()
+    dog = DOG.replace("DISARM", disarm) if acts else DOG.partition("[acts")[0]
+    file = tmp_path / "own-docker.toml"
+    file.write_text(text.replace('name = "vllm-docker"', 'name = "own-docker"') + dog)
+    return docker(recipe=str(file), watchdog=scenes.watchdog(kind="systemd", host="station"), **extra)
+
+
+@pytest.mark.parametrize("disarm", ["flag", "unit"])
+def test_the_way_back_disarms_first_and_arms_last(tmp_path: Path, disarm: str) -> None:
+    """An armed one would end what is started here, or start again what is stopped."""
+    plan = guarded(tmp_path, disarm).plan(Verb.ROLLBACK)
+    assert not plan.refused, plan.refused
+    swap = ["save-station", "stop-station", "start-station", "rename-station"]
+    assert ids(plan) == ["disarm", *swap, "arm", "armed-still"]
+    assert (plan.owes, plan.pays) == ("watchdog", "watchdog")
+    off = words_of(step(plan, "disarm").after)
+    can_start = f"{RETIRED.name} can be started"
+    assert words_of(step(plan, "disarm").before) == [can_start], "nothing is switched off for a way back that is none"
+    assert words_of(step(plan, "stop-station").before) == [can_start, *off]
+    assert words_of(step(plan, "arm").before) == ["health is 200 and dsv41-flash-uva is served"]
+    owed = with_debts(plan, "/s", "[]")
+    assert ids(owed)[:2] == ["owe-watchdog", "disarm"] and ids(owed)[-1] == "settle-watchdog"
+
+
+def test_the_way_back_waits_for_a_recovery_that_is_under_way(tmp_path: Path) -> None:
+    lane = guarded(tmp_path)
+    launch = lane.recipe.acts.launch.model_copy(update={"processes": ("dog/recover.sh",)})
+    lane = lane.recipe_but(launch=launch).but(watchdog=scenes.watchdog(WatchdogState.RECOVERY, kind="systemd"))
+    plan = lane.plan(Verb.ROLLBACK)
+    assert ids(plan)[:2] == ["quiet", "disarm"]
+    assert words_of(step(plan, "quiet").after) == ["no launch is under way on station"]
+
+
+def test_a_watchdog_that_nobody_says_how_to_switch_is_told_with_the_way_back(tmp_path: Path) -> None:
+    plan = guarded(tmp_path, acts=False).plan(Verb.ROLLBACK)
+    assert not plan.refused and "disarm" not in ids(plan)
+    assert any("would launch it again" in text for text in plan.warnings)
