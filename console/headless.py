@@ -180,7 +180,7 @@ def text_lines(snapshot: Snapshot) -> list[str]:
     mark = "REHEARSAL " if snapshot.rehearsal else ""
     lines = [f"{mark}{snapshot.fleet.name}  {fmt.clock(snapshot.wall)}"]
     for lane in snapshot.lanes:
-        lines.append(f"lane {lane.name}: {lane.verdict.state.upper()} ({lane.verdict.why})")
+        lines.append(f"lane {lane.name}: {lane.verdict.word} ({lane.verdict.why})")
         for lamp in lamps(snapshot, lane):
             words = "  ".join(part for part in (lamp.word, lamp.rest, lamp.note) if part)
             lines.append(f"  {lamp.title:<9} {words}")

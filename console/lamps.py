@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from console import format as fmt
 from console.readings import underway
-from console.readings.acting_types import Acting, Debt
+from console.readings.acting_types import Acting, Debt, StepView
 from console.readings.containers import ContainerState
-from console.readings.health import LaneState
+from console.readings.health import HttpVerdict, LaneState
 from console.readings.watchdog import WatchdogState
 from console.snapshot import LaneView, Severity, Snapshot
 from console.wayback import Word, lamp_words, way_back
@@ -63,12 +63,28 @@ def _planned(snapshot: Snapshot, lane: LaneView) -> Lamp | None:
     word = _PLANNED.get(lane.verdict.state)
     acting = acting_now(snapshot, lane)
     lasted = snapshot.now - lane.state_since
-    operation = underway.planned_down(acting, acting.clock - lasted) if word and acting is not None else None
+    if word is None or acting is None:
+        return None
+    age = lane.health.age(snapshot.now)
+    heard = None if age is None else acting.clock - age
+    operation = underway.planned_down(acting, acting.clock - lasted, heard)
     if operation is None:
         return None
-    rest = ", planned" if underway.running(acting) else f", stopped by {operation.operator or 'somebody'}"
+    if (step := underway.booting(acting)) is not None and lane.lights.http.verdict is HttpVerdict.UNAVAILABLE:
+        return _loads(step, acting.clock)
+    stopped = operation.verb in underway.LEAVES_DOWN and not underway.running(acting)
+    rest = f", stopped by {operation.operator or 'somebody'}" if stopped else ", planned"
     was = f"was {fmt.number(lane.last_decode)} tok/s" if lane.last_decode is not None else ""
     return Lamp("SERVING", f"{word} {fmt.duration(lasted)}", rest, was, Severity.LOOK)
+
+
+def _loads(step: StepView, clock: float) -> Lamp:
+    """503 while a step of ours waits for the engine: a phase of its boot, whatever the one before it had said."""
+    elapsed = max(0.0, clock - (step.began if step.began is not None else clock))
+    of_usual = f" of {fmt.duration(step.usual)}" if step.usual else ""
+    late = bool(step.usual) and elapsed > BOOT_OVERDUE * (step.usual or 0.0)
+    word = f"BOOT {fmt.duration(elapsed)}{of_usual}"
+    return Lamp("SERVING", word, "it loads", "", Severity.LOOK if late else Severity.INFO)
 
 
 def acting_now(snapshot: Snapshot, lane: LaneView) -> Acting | None:
@@ -164,6 +180,9 @@ _SERVING: dict[LaneState, Callable[[Snapshot, LaneView], _Words]] = {
 
 def _unknown(snapshot: Snapshot, lane: LaneView) -> _Words:
     """Blue before the first answer: unknown because the console is young is nothing to look at."""
+    if lane.verdict.late_since is not None:
+        last = f"last known {lane.verdict.last.upper()}" if lane.verdict.last is not None else ""
+        return f"LATE {fmt.short_age(snapshot.now - lane.verdict.late_since)}", last, Severity.LOOK
     asked = lane.health.taken_mono is not None or lane.health.error or lane.health.down_since is not None
     return "UNKNOWN", lane.verdict.why, Severity.LOOK if asked else Severity.INFO
 

@@ -12,7 +12,7 @@ from console.alarms import lane_alarms, upkeep_alarms
 from console.lamps import Lamp, lamps
 from console.readings.acting_types import Acting, Debt, Operation, OperationState, StepState, StepView
 from console.readings.binds import Deed
-from console.readings.health import LaneState, LaneVerdict
+from console.readings.health import HttpLight, HttpVerdict, LaneState, LaneVerdict, Lights
 from console.readings.watchdog import Watchdog, WatchdogState
 from console.snapshot import LaneView, Severity, Snapshot
 
@@ -51,6 +51,37 @@ def test_a_lane_that_an_operation_stopped_is_down_as_planned() -> None:
     assert lamp.note == "was 66.3 tok/s"
     (alarm,) = (item for item in lane_alarms(snapshot, view) if item.key.startswith("state:"))
     assert (alarm.severity, alarm.advice) == (Severity.LOOK, "planned: rollback by ana")
+
+
+BOOT = StepView("boot", "boot", "boot on n1", "n1", StepState.RUNNING, WALL - 20, usual=600.0)
+SAYS_503 = Lights(http=HttpLight(HttpVerdict.UNAVAILABLE, 503, 0.01))
+
+
+def of_state(snapshot: Snapshot, view: LaneView) -> list[Severity]:
+    return [item.severity for item in lane_alarms(snapshot, view) if item.key.startswith("state:")]
+
+
+@pytest.mark.parametrize("state", [LaneState.DRAINING, LaneState.DEGRADED, LaneState.STALLED, LaneState.DOWN])
+def test_a_503_while_a_step_of_ours_waits_for_the_engine_is_its_boot(state: LaneState) -> None:
+    loads = replace(RUNS, steps=(replace(STOP, state=StepState.DONE, ended=WALL - 20), BOOT))
+    snapshot, view = lane(state, acting={"operation": loads}, lights=SAYS_503)
+    assert shown(lamps(snapshot, view)[0]) == ("BOOT 0m20s of 10m00s", "it loads", Severity.INFO)
+    assert of_state(snapshot, view) == []
+    late = replace(loads, steps=(loads.steps[0], replace(BOOT, began=WALL - 920)), began=WALL - 990)
+    assert serving(state, acting={"operation": late}, lights=SAYS_503)[2] is Severity.LOOK
+
+
+def test_a_503_from_before_the_end_of_our_operation_is_no_alarm_until_health_was_asked_again() -> None:
+    done = replace(RUNS, state=OperationState.DONE, ended=WALL - 4, steps=(replace(STOP, state=StepState.DONE),))
+
+    def seen(asked: float, **changes: object) -> list[Severity]:
+        health = pictures.reading(None, asked, 10.0)
+        return of_state(*lane(LaneState.DEGRADED, acting={"operation": replace(done, **changes)}, health=health))
+
+    assert seen(6.0) == [Severity.LOOK], "it was loading when it was asked"
+    assert seen(2.0) == [Severity.ACT], "asked after the operation had seen it serve"
+    assert seen(30.0, ended=WALL - 25) == [Severity.ACT], "by now it ought to have been asked"
+    assert seen(6.0, verb="disarm") == [Severity.ACT]
 
 
 @pytest.mark.parametrize(

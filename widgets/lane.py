@@ -270,7 +270,7 @@ def _state(sheet: Sheet, glance: Glance) -> None:
     line = sheet.line()
     line.put(sheet.left, "state", DIM)
     ink = BOLD if lane.verdict.state in _QUIET_STATES else INFO if lane.verdict.state in _CALM else LOOK
-    after = line.put(sheet.left + 10, lane.verdict.state.value.upper(), ink, to=sheet.right)
+    after = line.put(sheet.left + 10, lane.verdict.word, ink, to=sheet.right)
     held = fmt.duration(glance.now - lane.state_since)
     line.words(after + 1, ("for", DIM), (held, TEXT), to=sheet.right)
     sheet.say(lane.verdict.why)

@@ -67,7 +67,7 @@ def _owed(plan: Plan) -> list[Fact]:
 def _state_since(glance: Glance) -> str:
     """`down for 0m41s`: why there is nothing to cut."""
     lasted = fmt.duration(glance.now - glance.lane.state_since)
-    return f"{glance.lane.verdict.state.value} for {lasted}"
+    return f"{glance.lane.verdict.word.lower()} for {lasted}"
 
 
 def _warnings(plan: Plan, decision: Decision | None) -> list[Fact]:

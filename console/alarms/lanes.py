@@ -8,8 +8,9 @@ from console import format as fmt
 from console.alarms.alarm import Alarm
 from console.alarms.hosts import FIRST_SECONDS
 from console.readings import underway
+from console.readings.acting_types import Acting
 from console.readings.containers import Container, ContainerState
-from console.readings.health import LaneState
+from console.readings.health import HttpVerdict, LaneState
 from console.snapshot import LaneView, RankView, Severity, Snapshot
 
 RESTARTS_ALARM = 3
@@ -42,10 +43,12 @@ def lane_alarms(snapshot: Snapshot, lane: LaneView) -> Iterator[Alarm]:
     """The lane's state, mixed revisions, what its containers are up to, and a full pool."""
     severity = _LANE_SEVERITY.get(lane.verdict.state)
     acting = None if lane.acting is None else lane.acting.current(snapshot.now)
-    if severity is not None and not _first_seconds(snapshot, lane):
+    if severity is not None and not _first_seconds(snapshot, lane) and not _loads(lane, acting):
         since = 0.0 if acting is None else acting.clock - (snapshot.now - lane.state_since)
-        operation = underway.planned_down(acting, since)
-        text, advice = f"{lane.verdict.state.upper()}: {lane.verdict.why}", _LANE_ADVICE.get(lane.verdict.state, "")
+        age = lane.health.age(snapshot.now)
+        heard = None if acting is None or age is None else acting.clock - age
+        operation = underway.planned_down(acting, since, heard)
+        text, advice = f"{lane.verdict.word}: {lane.verdict.why}", _LANE_ADVICE.get(lane.verdict.state, "")
         if operation is not None:
             severity, advice = Severity.LOOK, f"planned: {operation.verb} by {operation.operator or 'somebody'}"
         yield Alarm(f"state:{lane.name}", severity, lane.name, text, advice)
@@ -97,6 +100,11 @@ def _goes_in_circles(container: Container, wall: float) -> bool:
     """`wall` is Unix time by the host's clock."""
     age = container.age(wall)
     return container.state is ContainerState.RESTARTING or (age is not None and age < SETTLED_S)
+
+
+def _loads(lane: LaneView, acting: Acting | None) -> bool:
+    """503 while an operation of ours waits for the engine to come up: what it says of itself while it loads."""
+    return lane.lights.http.verdict is HttpVerdict.UNAVAILABLE and underway.booting(acting) is not None
 
 
 def _first_seconds(snapshot: Snapshot, lane: LaneView) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import time
 
 from console.feed.kept import Kept
+from console.feed.silence import WORDS, Silence
 from console.reach.engine_http import EngineHttp
 from console.reach.link import Link
 from console.readings.answers import HttpAnswer, Transport
@@ -23,9 +24,10 @@ REACHABLE_CHECK_S = 0.2
 class FrontFeed:
     """Asks one front again and again."""
 
-    def __init__(self, url: str, link: Link | None) -> None:
-        """`link` is the head's, None for one that this machine asks itself."""
+    def __init__(self, url: str, link: Link | None, silence: Silence) -> None:
+        """`link` is the head's, None for one that this machine asks itself; `silence` is that of the head."""
         self._link = link
+        self._silence = silence
         self._http = EngineHttp(url, link)
         self._kept: Kept[HttpAnswer] = Kept(f"{url}{PATH}", INTERVAL_S)
 
@@ -50,6 +52,8 @@ class FrontFeed:
             answer = await self._http.get(PATH, limit=LIMIT_S, max_bytes=MOST_BYTES)
             if answer.transport is Transport.UNREACHABLE:
                 self._kept.fail(answer.detail or "unreachable")
+            elif self._silence.swallows(answer):
+                self._kept.fail(WORDS)
             else:
                 self._kept.put(answer, answer.at)
             await asyncio.sleep(max(0.1, INTERVAL_S - (time.monotonic() - began)))

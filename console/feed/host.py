@@ -69,6 +69,8 @@ class HostFeed:
         self._containers: Kept[Containers] = Kept(f"{name}:{host.docker or 'no docker'}", rates.containers)
         self._wanted: dict[str, tuple[Look, ...]] = {}
         self._looked: dict[str, tuple[Look, Kept[str]]] = {}
+        self.heard: float | None = None
+        """Monotonic time at which the newest frame came; None before the first."""
         self.looks_heard = 0
         """Answers to looks so far that said something new."""
         self._history: History[MemoryPoint] = History(HISTORY_POINTS)
@@ -221,6 +223,7 @@ class HostFeed:
     def _take_clock(self, frame: Frame) -> None:
         if not 0 < frame.host_wall < LAST_TIME:
             return  # the stream's own errors carry no host clock
+        self.heard = frame.received
         booted = frame.host_wall - frame.host_mono
         if abs(booted - self._booted) > CLOCK_STEP_S:  # the clock was set, or the host has booted: begin anew
             self._offsets.clear()

@@ -20,6 +20,7 @@ from console.feed.lane_history import LaneHistory
 from console.feed.rankfacts import RankDrift
 from console.feed.ranks import Ranks
 from console.feed.records import LaneRecords
+from console.feed.silence import WORDS, Silence
 from console.feed.supervise import forever
 from console.feed.survey import LaneSurvey
 from console.feed.underway import Underway
@@ -34,6 +35,7 @@ from console.readings.health import (
     LaneState,
     LaneVerdict,
     Lights,
+    ProcessLight,
     ProgressLight,
     ScrapeLight,
     Transport,
@@ -41,6 +43,7 @@ from console.readings.health import (
     judge,
     old_process,
     progress_light,
+    refuses_at_once,
 )
 from console.readings.link import LinkStatus
 from console.readings.quality import STALE_AFTER
@@ -60,6 +63,8 @@ FAST_HEALTH_LIMIT_S = 5.0
 IN_THREAD_BYTES = 256 * 1024
 """Bodies over this size are parsed in a thread, so that keys and repaints never wait for one."""
 REACHABLE_CHECK_S = 0.1
+STARTING_PACE_S = 2.0
+"""Between two probes of a server that says 503 at once: what it said while it started is not to stand any longer."""
 JUDGE_EVERY_S = 1.0
 """Longest time between two judgements: what was read also ages."""
 
@@ -91,7 +96,8 @@ class LaneFeed:
         self._drift = RankDrift()
         link = None if lane.via == "direct" else self._head.link
         self._http = EngineHttp(lane.url, link)
-        self._front = FrontFeed(lane.front, link) if lane.front else None
+        self._silence = Silence(self._head, rates.node, direct=link is None)
+        self._front = FrontFeed(lane.front, link, self._silence) if lane.front else None
         self._throughput: Kept[Throughput] = Kept(f"{lane.url}{lane.metrics_path}", rates.scrape)
         self._health: Kept[HttpAnswer] = Kept(f"{lane.url}{lane.health_path}", lane.health_every)
         self._served: Kept[str] = Kept(f"{lane.url}/v1/models", IDENTITY_INTERVAL)
@@ -185,13 +191,16 @@ class LaneFeed:
         """Seconds between two health probes, and the longest wait for one.
 
         SGLang's probe is a real generation that goes on when its asker has left, so that any engine that may be one is
-        given the time, and one that turned out to be one is asked as seldom, unless the operator says otherwise.
+        given the time, and one that turned out to be one is asked as seldom, unless the operator says otherwise. A 503
+        at once is the server's own word and costs no generation: while it starts it is asked until it says 200.
         """
         engine = self._engine()
         quick = engine in (EngineKind.VLLM, EngineKind.LLAMACPP)
         every = self.lane.health_every
         if engine is EngineKind.SGLANG and self.lane.health_interval is None:
             every = max(every, SGLANG_HEALTH_INTERVAL)
+        if self._probes and refuses_at_once(self._probes[-1]):
+            every = min(every, STARTING_PACE_S)
         return every, FAST_HEALTH_LIMIT_S if quick else SLOW_HEALTH_LIMIT_S
 
     async def _health_loop(self) -> None:
@@ -204,18 +213,24 @@ class LaneFeed:
                 answer = await self._http.get(self.lane.health_path, limit=limit, max_bytes=64 * 1024)
             finally:
                 self._probing_since = None
-            self._probes.append(answer)
-            self._heard += 1
-            if answer.transport is Transport.UNREACHABLE:
-                self._health.fail(answer.detail or "unreachable")
-            else:
-                self._health.put(answer, answer.at)
+            self._take_probe(answer)
             every, _ = self.health_pace()
             try:
                 async with asyncio.timeout(max(0.05, every - (time.monotonic() - began))):
                     await self._ask_health.wait()
             except TimeoutError:
                 pass
+
+    def _take_probe(self, answer: HttpAnswer) -> None:
+        self._heard += 1
+        if self._silence.swallows(answer):
+            self._health.fail(WORDS)
+            return
+        self._probes.append(answer)
+        if answer.transport is Transport.UNREACHABLE:
+            self._health.fail(answer.detail or "unreachable")
+        else:
+            self._health.put(answer, answer.at)
 
     async def _identity_loop(self) -> None:
         while True:
@@ -245,8 +260,12 @@ class LaneFeed:
         closed = scrape.verdict is ScrapeVerdict.REFUSED
         if self._scrapes and closed is not (self._scrapes[-1].verdict is ScrapeVerdict.REFUSED):
             self._ask_health.set()
-        self._scrapes.append(scrape)
         self._heard += 1
+        if self._silence.swallows(scrape):
+            self._throughput.fail(WORDS)
+            self._history.missed(scrape.at)
+            return
+        self._scrapes.append(scrape)
         if scrape.verdict is not ScrapeVerdict.OK:
             self._throughput.fail(f"{scrape.verdict}: {scrape.detail}" if scrape.detail else str(scrape.verdict))
             self._history.missed(scrape.at)
@@ -285,7 +304,7 @@ class LaneFeed:
         ranks = self._ranks.views(now)
         lights = self._lights(ranks, now, wall)
         self._boots.tell(lights)
-        self._judge(lights, now, wall)
+        self._settle(self._silence.verdict(self._verdict, now, lambda: self._judged(lights, wall)), now)
         surveyed = self._survey.view(now, self._serving(ranks), self._all_containers(now))
         views = {rank.host: self._hosts[rank.host].view() for rank in ranks}
         view = LaneView(
@@ -329,22 +348,28 @@ class LaneFeed:
     def _unreachable_since(self) -> float | None:
         return None if self.lane.via == "direct" else self._head.down_since()
 
-    def _judge(self, lights: Lights, now: float, wall: float) -> None:
-        verdict = judge(
+    def _judged(self, lights: Lights, wall: float) -> LaneVerdict:
+        return judge(
             lights,
             stall_after=self.lane.stall_after,
             engine=self._engine(),
             wall=wall + (self._head.drift() or 0.0),
             booting=self._boots.phrase(),
         )
-        if verdict.state is not self._verdict.state:
+
+    def _settle(self, verdict: LaneVerdict, now: float) -> None:
+        if verdict.word != self._verdict.word:
             loud = verdict.state in (LaneState.DOWN, LaneState.STALLED, LaneState.DEGRADED, LaneState.PAUSED)
-            self._note(self.name, f"{verdict.state.upper()}: {verdict.why}", Severity.ACT if loud else Severity.NORMAL)
+            self._note(self.name, f"{verdict.word}: {verdict.why}", Severity.ACT if loud else Severity.NORMAL)
+        if verdict.state is not self._verdict.state:
             self._state_since = now
         self._verdict = verdict
 
     def _lights(self, ranks: tuple[RankView, ...], now: float, wall: float) -> Lights:
         process = self._ranks.light(ranks)
+        return self._silence.lights(process, self._http_light, lambda: self._lights_heard(process, now, wall))
+
+    def _lights_heard(self, process: ProcessLight, now: float, wall: float) -> Lights:
         self._started = process.started_at
         drift = self._head.drift() or 0.0
         started = None if process.started_at is None else now - (wall + drift - process.started_at)

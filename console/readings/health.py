@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from console.readings.answers import HttpAnswer as HttpAnswer
 from console.readings.answers import Transport as Transport
+from console.readings.lane_state import SLOW_503_S
 from console.readings.lane_state import judge as judge
 from console.readings.lights import HttpLight as HttpLight
 from console.readings.lights import HttpVerdict as HttpVerdict
@@ -89,6 +90,11 @@ def http_light(
     misses = asked[::-1].index(True) if any(asked) else len(asked)
     ever_ok = ever_ok or (any(asked) and not old_process)
     return replace(newest, misses=misses, ever_ok=ever_ok, started=started)
+
+
+def refuses_at_once(answer: HttpAnswer) -> bool:
+    """Whether it is a 503 that no generation was tried for: SGLang's while it starts or drains, llama.cpp's."""
+    return answer.transport is Transport.ANSWERED and answer.status == 503 and answer.took < SLOW_503_S
 
 
 def _same(one: float | None, other: float | None) -> bool:

@@ -190,6 +190,8 @@ class _Judge:
         slow = (self.http.took or 0.0) >= SLOW_503_S
         if self.http.loading:
             return self._say(LaneState.BOOTING, "503: it loads its model")
+        if self._warms_up(slow):
+            return self._say(LaneState.BOOTING, self._of_start("503 before its first 200"))
         if self._flows:
             return self._while_flowing(slow)
         if self._frozen and self.engine is not EngineKind.VLLM and (slow or self.http.misses < FEW):
@@ -207,6 +209,16 @@ class _Judge:
         if slow:
             return self._say(LaneState.STALLED, f"503 after {self.http.took or 0:.0f} s: not even a test token comes")
         return self._say(LaneState.DOWN, f"503 from health {self.http.misses} times and no token moves")
+
+    def _warms_up(self, slow: bool) -> bool:
+        """SGLang says 503 at once while it starts, also while the tokens of its warm-up flow."""
+        started = self.process.started_at
+        if self.http.ever_ok or slow or self.engine is EngineKind.VLLM or started is None or self.wall is None:
+            return False
+        return self.process.running > 0 and (self._flows or self._frozen) and self.wall - started <= self.boot_limit
+
+    def _of_start(self, what: str) -> str:
+        return f"{what}: {self.booting}" if self.booting else f"{what}: it warms up"
 
     def _starts_by_its_own_word(self, slow: bool) -> bool:
         """Where no container tells its age: SGLang's and llama.cpp's quick 503 is that of a server that starts."""

@@ -156,3 +156,12 @@ class LaneVerdict:
 
     state: LaneState
     why: str
+    late_since: float | None = None
+    """Console-monotonic time since which nothing comes from the head, while nobody can say why yet."""
+    last: LaneState | None = None
+    """What was known before that."""
+
+    @property
+    def word(self) -> str:
+        """`SERVING`, `DOWN`; `LATE` while nothing comes from the head."""
+        return "LATE" if self.late_since is not None else self.state.upper()

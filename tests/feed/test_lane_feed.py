@@ -63,6 +63,17 @@ def test_an_engine_that_may_be_sglang_is_given_the_time_its_health_takes() -> No
     assert lane_feed(engine="sglang", health_interval=3.0).health_pace() == (3.0, SLOW_HEALTH_LIMIT_S)
 
 
+def test_a_server_that_says_503_while_it_starts_is_asked_until_it_says_200() -> None:
+    lane = lane_feed(engine="sglang")
+    assert lane.health_pace()[0] == 10.0
+    probed(lane, 1.0, 503)
+    assert lane.health_pace()[0] == 2.0
+    lane._probes.append(HttpAnswer(30.0, 20.0, Transport.ANSWERED, 503))  # a generation that did not come
+    assert lane.health_pace()[0] == 10.0
+    probed(lane, 40.0)
+    assert lane.health_pace()[0] == 10.0
+
+
 def test_a_restart_at_rest_is_one_boot_however_long_it_stays_in_the_window() -> None:
     lane = lane_feed(engine="vllm")
     for second, steps in enumerate([50, 50, 0, 0, 0, 0, 0, 0]):

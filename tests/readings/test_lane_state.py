@@ -30,6 +30,8 @@ from console.readings.scrape import Scrape, ScrapeVerdict, read_scrape
 from console.readings.series import EngineKind
 from console.readings.throughput import throughput
 
+YOUNG, OLD = UP, replace(UP, started_at=1600.0 - 7200.0)
+"""Started ten minutes ago, and two hours ago."""
 ABSENT = ProcessLight(1, 0, ("a no container on port 1",), absent=("a no container on port 1",))
 UNASKED = ProcessLight(1, 0, (), ("a: containers not read yet",), unasked=True)
 UNSEEN = ScrapeLight(ScrapeVerdict.HTTP_ERROR, "status 503")
@@ -109,6 +111,14 @@ LOADS = b'{"error":{"code":503,"message":"Loading model","type":"unavailable_err
         (state(http=light(HttpVerdict.RESET, ever_ok=False)), LaneState.BOOTING, "loading"),
         # 503: SGLang starting, draining, late behind a prefill, hung; vLLM dead
         (state(http=light(HttpVerdict.UNAVAILABLE, ever_ok=False), progress=REST), LaneState.BOOTING, "503"),
+        (state(YOUNG, light(HttpVerdict.UNAVAILABLE, ever_ok=False)), LaneState.BOOTING, "it warms up"),
+        (state(OLD, light(HttpVerdict.UNAVAILABLE, ever_ok=False)), LaneState.DEGRADED, "although tokens flow"),
+        (
+            state(YOUNG, light(HttpVerdict.UNAVAILABLE, ever_ok=False), engine=EngineKind.VLLM),
+            LaneState.DEGRADED,
+            "although tokens flow",
+        ),
+        (state(YOUNG, light(HttpVerdict.UNAVAILABLE, ever_ok=False, took=20.0)), LaneState.DEGRADED, "tokens flow"),
         (state(http=light(HttpVerdict.UNAVAILABLE)), LaneState.DRAINING, "3 running go on"),
         (
             state(http=light(HttpVerdict.UNAVAILABLE), engine=EngineKind.VLLM),
