@@ -22,7 +22,6 @@ from acting_parts import (
     build_image,
     containers,
     forget_operations,
-    remove_image,
     set_fault,
     standing,
     until_healthy,
@@ -68,6 +67,9 @@ class ActingDocker:
         self.hosts = (host,)
         self.boot = boot
         self.url = f"http://{host.address}:{PORT}"
+        self._ids: dict[str, str] = {}
+        """Ids of the containers by revision, as they were made last."""
+        self._stamps = ""
 
     def fleet_file(self, folder: Path, more: str = "", top: str = "") -> Path:
         """fleet.toml in `folder`; `more` follows the lane, `top` stands before the first table."""
@@ -85,12 +87,14 @@ class ActingDocker:
     def install(self) -> None:
         """The image, both revisions' folders and both containers, stopped."""
         build_image(self.host)
-        script = 'docker rm -f laneswap-build 2>/dev/null; docker create --name laneswap-build "$1" && '
+        script = 'docker image inspect "$2" >/dev/null 2>&1 && exit 0; '
+        script += 'docker rm -f laneswap-build 2>/dev/null; docker create --name laneswap-build "$1" && '
         script += 'docker commit --change "LABEL version=v20" laneswap-build "$2" && docker rm laneswap-build'
         self.host.root("sh", "-c", script, "sh", IMAGE, OLD_IMAGE)
         for revision in (OLD, NEW):
             self.write_model(revision)
-            self.create(revision)
+            self._ids[revision] = self.create(revision)
+        self._stamps = self._folders()
 
     def folder(self, revision: str) -> str:
         """The bind source of a revision."""
@@ -103,12 +107,12 @@ class ActingDocker:
         self.host.root("python3", tool, "folder", self.folder(revision), content or revision, "0", "1")
         self.host.root("rm", f"{self.folder(revision)}/engram-local.json")  # one host reads the shards themselves
 
-    def create(self, revision: str, restart: str = "no") -> None:
-        """Its container, not started."""
+    def create(self, revision: str, restart: str = "no") -> str:
+        """Its container, not started; its id."""
         name, image = NAMES[revision], OLD_IMAGE if revision == OLD else IMAGE
         self.fault(revision)
         self.host.write(f"{HOME}/hook/sitecustomize.py", "# experts to the host's memory\n")
-        self.host.docker(
+        return self.host.docker(
             *("create", f"--name={name}", f"--restart={restart}", "--network=host", "--memory=512m"),
             f"--volume={self.folder(revision)}:/model:ro",
             f"--volume={self.cache(revision)}:/root/.cache",
@@ -130,28 +134,63 @@ class ActingDocker:
         self.host.docker("stop", RETIRED)  # it has lived and ended well, as one that is kept from before has
         self.fault(OLD)
         self.host.docker("start", SERVING)
+        return self._serving()
+
+    def _serving(self) -> Standing:
         until_healthy(self.url)
         found = self.standing()
         assert found is not None, "healthy, and it does not answer"
         return found
 
     def reset(self) -> Standing:
-        """From whatever a test left to NEW, serving, and OLD stopped; no fault, nothing of the console's left."""
+        """From whatever a test left to NEW, serving, and OLD stopped; no fault, nothing of the console's left.
+
+        What was swapped is swapped back; where more than that was done, everything is made anew.
+        """
+        forget_operations(self.host)
+        if self._swapped_back():
+            return self._serving()
         self._remove()
         self.install()
         return self.serve()
 
+    def _swapped_back(self) -> bool:
+        """Names, states and faults as they were, NEW started anew; False where not all that was made is still there, or
+        where a container did not end well: what it logged would be taken for the next test's."""
+        found = containers(self.host)
+        own = {one.id: (name, one) for name, one in found.items() if name.startswith(PREFIX)}
+        images = self.host.root("docker", "image", "inspect", "--format", "x", IMAGE, OLD_IMAGE, check=False).split()
+        if not own or own.keys() != set(self._ids.values()) or BLOCKER in found or len(images) != 2:
+            return False
+        if self._folders() != self._stamps:
+            return False
+        for revision, one in self._ids.items():
+            self.fault(revision)
+            self.host.root("docker", "stop", "--time=2", one)
+        for name, ended in self.containers().items():
+            if ended.status != "exited" or ended.exit_code != 0:
+                return False
+            self.host.docker("update", "--restart=no", name)
+        for revision, one in self._ids.items():
+            if own[one][0] != NAMES[revision]:
+                self.host.docker("rename", one, NAMES[revision])
+        self.host.docker("start", SERVING)
+        return True
+
+    def _folders(self) -> str:
+        """Which folders lie under the paths of both revisions, and whether one was put aside."""
+        paths = (self.folder(OLD), self.folder(NEW), f"{MODELS}-aside")
+        return self.host.root("stat", "--format=%n %i %Y", *paths, check=False)
+
     def _remove(self) -> None:
-        forget_operations(self.host)
         for name in (*containers(self.host, PREFIX), BLOCKER):
             self.host.root("docker", "rm", "--force", name, check=False)
         self.host.root("rm", "-rf", MODELS, f"{MODELS}-aside", HOME, "/srv/laneswap/checkpoint.py", STATE)
 
     def clear(self) -> None:
-        """Nothing of it is left."""
+        """Nothing of it is left but its images: the next lane on this host wants the same."""
+        forget_operations(self.host)
         self._remove()
-        self.host.root("docker", "image", "rm", "--force", OLD_IMAGE, check=False)
-        remove_image(self.host)
 
     # --- looks past the console
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from acting_docker import ActingDocker
+from acting_operator import Operator, operator
 from bed.client import Bed, BedHost, running_bed
 from bed.engines import BedEngine, run_engine
 
@@ -40,11 +43,46 @@ def sglang(bed: Bed) -> Iterator[BedEngine]:
     engine.remove()
 
 
+@pytest.fixture(scope="module")
+def station(bed: Bed) -> Iterator[ActingDocker]:
+    """The Docker lane to act on, on one host; its boots are short."""
+    found = ActingDocker(bed.spare, boot=1.0)
+    try:
+        yield found
+    finally:
+        found.clear()
+
+
+@pytest.fixture
+def lane(station: ActingDocker) -> ActingDocker:
+    """The same, serving NEW, with OLD kept."""
+    station.reset()
+    return station
+
+
+@pytest.fixture
+def ana(lane: ActingDocker, tmp_path: Path) -> Iterator[Operator]:
+    """Ana's laneswap for the Docker lane."""
+    with operator(lane, tmp_path / "ana") as found:
+        yield found
+
+
+@pytest.fixture
+def ben(lane: ActingDocker, tmp_path: Path) -> Iterator[Operator]:
+    """Ben's, on a machine of his own."""
+    with operator(lane, tmp_path / "ben", "ben") as found:
+        yield found
+
+
 @pytest.fixture(autouse=True)
 def _healed(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test begins and ends with engines that run and have no fault."""
-    yield
-    for name in ("vllm", "sglang"):
-        if name in request.fixturenames:
-            engine: BedEngine = request.getfixturevalue(name)
+    """Every test begins and ends with engines that run and have no fault. One that asks for none may have restarted the
+    host of one, so that it is looked at before as well."""
+    names = [name for name in ("vllm", "sglang") if name in request.fixturenames]
+    engines: list[BedEngine] = [request.getfixturevalue(name) for name in names]
+    for engine in engines:
+        if not engine.answers():
             engine.heal()
+    yield
+    for engine in engines:
+        engine.heal()

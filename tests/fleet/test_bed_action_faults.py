@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,87 +22,55 @@ from acting_console import (
     until_step,
 )
 from acting_docker import PORT, RETIRED, SERVING, ActingDocker
+from acting_operator import Operator
 from acting_parts import NEW, OLD, STATE
-from bed.client import Bed, BedHost
+from bed.client import Bed
 from bed.system import wait_for
 from bed_watch import own_recipe
 
 pytestmark = [pytest.mark.bed, pytest.mark.timeout(600)]
 
 
-@pytest.fixture(scope="module")
-def installed(three: tuple[BedHost, ...]) -> Iterator[ActingDocker]:
-    """The Docker lane on one host."""
-    found = ActingDocker(three[1])
-    try:
-        yield found
-    finally:
-        found.clear()
-
-
-@pytest.fixture
-def docker(installed: ActingDocker) -> ActingDocker:
-    """The same, serving NEW."""
-    installed.reset()
-    return installed
-
-
-@pytest.fixture
-def ana(docker: ActingDocker, tmp_path: Path) -> Console:
-    """One operator's console."""
-    return Console(docker.fleet_file(tmp_path), tmp_path / "ana", docker.name)
-
-
-@pytest.fixture
-def ben(ana: Console, tmp_path: Path) -> Console:
-    """Another one's, on another machine."""
-    file = tmp_path / "ben.toml"
-    file.write_text(ana.file.read_text().replace('operator = "ana"', 'operator = "ben"'))
-    return Console(file, tmp_path / "ben", ana.lane, operator="ben")
-
-
-def starts(docker: ActingDocker, since: str) -> dict[str, int]:
+def starts(lane: ActingDocker, since: str) -> dict[str, int]:
     """How often each container was started since a moment, by Docker's own events."""
-    argv = ["events", "--since", since, "--until", now(docker), "--filter", "event=start", "--format", "{{.ID}}"]
-    found = docker.host.docker(*argv).split()
+    argv = ["events", "--since", since, "--until", now(lane), "--filter", "event=start", "--format", "{{.ID}}"]
+    found = lane.host.docker(*argv).split()
     return {name: found.count(name) for name in found}
 
 
-def now(docker: ActingDocker) -> str:
+def now(lane: ActingDocker) -> str:
     """Unix seconds of the host."""
-    return docker.host.root("date", "+%s.%N").strip()
+    return lane.host.root("date", "+%s.%N").strip()
 
 
 # --- the console is killed
 
-POINTS: dict[str, Callable[[ActingDocker, Console], bool]] = {
-    "its intent is on its disk": lambda docker, console: bool(console.records()),
-    "the lease is there": lambda docker, console: bool(kept(docker.host, "station", "lease")),
-    "the operation has its name": lambda docker, console: bool(newest(docker.host, "station")),
-    "the sequence has begun": lambda docker, console: bool(journal(docker.host, "station")),
-    "the serving one is stopped": lambda docker, console: "stop-node-1" in steps_of(docker.host, "station"),
-    "the retired one boots": lambda docker, console: RETIRED in docker.running(),
-    "all is over": lambda docker, console: bool(ended(docker.host, "station")),
+POINTS: dict[str, Callable[[ActingDocker, Operator], bool]] = {
+    "its intent is on its disk": lambda lane, console: bool(console.records()),
+    "the lease is there": lambda lane, console: bool(kept(lane.host, "station", "lease")),
+    "the operation has its name": lambda lane, console: bool(newest(lane.host, "station")),
+    "the sequence has begun": lambda lane, console: bool(journal(lane.host, "station")),
+    "the serving one is stopped": lambda lane, console: f"stop-{lane.host.name}" in steps_of(lane.host, "station"),
+    "the retired one boots": lambda lane, console: RETIRED in lane.running(),
+    "all is over": lambda lane, console: bool(ended(lane.host, "station")),
 }
 
 
 @pytest.mark.parametrize("point", POINTS)
 def test_a_console_that_is_killed_leaves_a_lane_that_serves_and_a_record(
-    docker: ActingDocker, ana: Console, point: str
+    lane: ActingDocker, ana: Operator, point: str
 ) -> None:
     """With -9, wherever it is; another console then finishes or finds what was begun, and nothing runs twice."""
-    since = now(docker)
+    since = now(lane)
     with ana.doing("rollback") as process:
-        wait_for(lambda: POINTS[point](docker, ana), point, limit=60, pause=0.01)
+        wait_for(lambda: POINTS[point](lane, ana), point, limit=60, pause=0.01)
         process.send_signal(signal.SIGKILL)
         process.wait(10)
-    operation = newest(docker.host, "station")
-    if operation and (
-        journal(docker.host, "station") or kept(docker.host, "station", f"ops/{operation}/sequence/begun")
-    ):
-        assert until_ended(docker.host, "station", limit=60) == "done", "it goes on without its console"
-    docker.until_healthy()
-    found = docker.standing()
+    operation = newest(lane.host, "station")
+    if operation and (journal(lane.host, "station") or kept(lane.host, "station", f"ops/{operation}/sequence/begun")):
+        assert until_ended(lane.host, "station", limit=60) == "done", "it goes on without its console"
+    lane.until_healthy()
+    found = lane.standing()
     assert found is not None and found.revision in (OLD, NEW), "the lane serves, whatever became of it"
 
     if found.revision == NEW:
@@ -110,106 +78,106 @@ def test_a_console_that_is_killed_leaves_a_lane_that_serves_and_a_record(
         assert again.code == GOOD or "runs already" in again.text, again.text
     attached = ana.run("attach", "station")
     assert attached.code == GOOD and "DONE" in attached.out, attached.text
-    found = docker.standing()
+    found = lane.standing()
     assert found is not None and found.revision == OLD
-    assert docker.running() == ["dsv41-vllm-v20-nightly-BOUND-REF"]
-    assert starts(docker, since) == {docker.id_of(OLD): 1}, "no step ran twice"
+    assert lane.running() == ["dsv41-vllm-v20-nightly-BOUND-REF"]
+    assert starts(lane, since) == {lane.id_of(OLD): 1}, "no step ran twice"
     ana.ledger_good()
-    assert ana.outcome(newest(docker.host, "station")) == "done"
+    assert ana.outcome(newest(lane.host, "station")) == "done"
     open_ends = {one["op"] for one in ana.records() if one["kind"] == "intent"}
     assert all(ana.outcome(name) for name in open_ends), f"every intent has an outcome: {ana.records()}"
 
 
-def test_a_host_that_is_out_of_reach_for_a_while_finishes_by_itself(docker: ActingDocker, ana: Console) -> None:
-    docker.fault(OLD, boot=6)
+def test_a_host_that_is_out_of_reach_for_a_while_finishes_by_itself(lane: ActingDocker, ana: Operator) -> None:
+    lane.fault(OLD, boot=6)
     with ana.doing("rollback") as process:
-        until_step(docker.host, "station", "stop-node-1", "done")
-        with docker.host.dropped():
-            wait_for(lambda: ended(docker.host, "station") == "done", "it ends without us", limit=60)
+        until_step(lane.host, "station", f"stop-{lane.host.name}", "done")
+        with lane.host.dropped():
+            wait_for(lambda: ended(lane.host, "station") == "done", "it ends without us", limit=60)
         assert process.wait(120) in (GOOD, UNKNOWN)
     attached = ana.run("attach", "station")
     assert attached.code == GOOD, attached.text
-    found = docker.standing()
+    found = lane.standing()
     assert found is not None and found.revision == OLD
     ana.ledger_good()
 
 
-def test_ssh_that_is_killed_and_restarted_does_not_matter(docker: ActingDocker, ana: Console) -> None:
-    docker.fault(OLD, boot=6)
+def test_ssh_that_is_killed_and_restarted_does_not_matter(lane: ActingDocker, ana: Operator) -> None:
+    lane.fault(OLD, boot=6)
     with ana.doing("rollback") as process:
-        until_step(docker.host, "station", "stop-node-1", "done")
-        docker.host.kill_ssh_sessions()
-        docker.host.root("systemctl", "restart", "ssh.service")
+        until_step(lane.host, "station", f"stop-{lane.host.name}", "done")
+        lane.host.kill_ssh_sessions()
+        lane.host.root("systemctl", "restart", "ssh.service")
         assert process.wait(120) == GOOD
-    assert set(steps_of(docker.host, "station").values()) == {"done"}
+    assert set(steps_of(lane.host, "station").values()) == {"done"}
     ana.ledger_good()
 
 
 def test_a_host_that_reboots_in_the_middle_says_what_is_half_done_and_is_carried_on(
-    docker: ActingDocker, ana: Console, bed: Bed
+    lane: ActingDocker, ana: Operator, bed: Bed
 ) -> None:
-    docker.fault(OLD, boot=30)
+    lane.fault(OLD, boot=30)
     with ana.doing("rollback") as process:
-        until_step(docker.host, "station", "start-", "running")
-        wait_for(lambda: RETIRED in docker.running(), "the retired one boots", limit=30)
-        docker.host.root("systemctl", "reboot", check=False)
-        bed.restart(docker.host)
+        until_step(lane.host, "station", "start-", "running")
+        wait_for(lambda: RETIRED in lane.running(), "the retired one boots", limit=30)
+        lane.host.root("systemctl", "reboot", check=False)
+        bed.restart(lane.host)
         process.wait(120)
-    docker.fault(OLD)
+    lane.fault(OLD)
     attached = ana.run("attach", "station")
     assert attached.code in (NEEDS_OPERATOR, UNKNOWN) and "next: start" in attached.out, attached.text
     went_on = ana.run("attach", "station", "--carry-on", "--yes-lane", "station")
     assert went_on.code == GOOD and "DONE" in went_on.out, went_on.text
-    found = docker.standing()
+    found = lane.standing()
     assert found is not None and found.revision == OLD
-    assert docker.running() == ["dsv41-vllm-v20-nightly-BOUND-REF"]
+    assert lane.running() == ["dsv41-vllm-v20-nightly-BOUND-REF"]
     ana.ledger_good()
 
 
-def test_a_full_disk_at_the_head_sends_nothing(docker: ActingDocker, ana: Console) -> None:
-    docker.host.ssh(f"mkdir -p {STATE}")
-    uid = docker.host.root("id", "-u", docker.host.user).strip()
-    docker.host.root("mount", "-t", "tmpfs", "-o", f"size=64k,mode=755,uid={uid}", "tmpfs", STATE)
+def test_a_full_disk_at_the_head_sends_nothing(lane: ActingDocker, ana: Operator) -> None:
+    lane.host.ssh(f"mkdir -p {STATE}")
+    uid = lane.host.root("id", "-u", lane.host.user).strip()
+    lane.host.root("mount", "-t", "tmpfs", "-o", f"size=64k,mode=755,uid={uid}", "tmpfs", STATE)
     try:
-        docker.host.root("sh", "-c", f"head -c 100000 /dev/zero >{STATE}/full", check=False)
-        before = docker.standing()
+        lane.host.root("sh", "-c", f"head -c 100000 /dev/zero >{STATE}/full", check=False)
+        before = lane.standing()
         done = ana.do("stop")
         assert done.code in (REFUSED, UNKNOWN), done.text
-        assert "No space left" in done.text and docker.standing() == before
+        assert "No space left" in done.text and lane.standing() == before
     finally:
-        docker.host.root("umount", STATE)
+        lane.host.root("umount", STATE)
     done = ana.do("stop")
-    assert done.code == GOOD and docker.running() == [], done.text
+    assert done.code == GOOD and lane.running() == [], done.text
     ana.ledger_good()
 
 
 # --- two operators
 
 
-def test_who_comes_second_is_told_who_holds_the_lane(docker: ActingDocker, ana: Console, ben: Console) -> None:
-    docker.fault(OLD, boot=25)
+def test_who_comes_second_is_told_who_holds_the_lane(lane: ActingDocker, ana: Operator, ben: Operator) -> None:
+    lane.fault(OLD, boot=25)
     with ana.doing("rollback") as process:
-        until_step(docker.host, "station", "stop-node-1", "done")
+        until_step(lane.host, "station", f"stop-{lane.host.name}", "done")
         denied = ben.do("stop")
         assert denied.code == REFUSED and "ana" in denied.text, denied.text
         attached = ben.run("attach", "station")
         assert attached.code == GOOD, attached.text
         assert process.wait(60) == GOOD
-    assert ben.records() == [] and docker.standing() is not None
+    assert ben.records() == [] and lane.standing() is not None
 
 
-def test_a_console_that_slept_is_fenced_off(docker: ActingDocker, ana: Console, ben: Console) -> None:
+def test_a_console_that_slept_is_fenced_off(lane: ActingDocker, ana: Operator, ben: Operator) -> None:
     """ana's laptop sleeps while ben takes the lane over and rolls back; awake again she is told, and sends nothing."""
-    docker.fault(NEW, boot=25)
+    lane.fault(NEW, boot=25)
     with ana.doing("relaunch") as process:
-        until_step(docker.host, "station", "start-", "running")
+        until_step(lane.host, "station", "start-", "running")
         process.send_signal(signal.SIGSTOP)
         done = ben.do("rollback", "--take-over")
         assert done.code == GOOD, done.text
         process.send_signal(signal.SIGCONT)
         assert process.wait(90) != GOOD
-    found = docker.standing()
-    assert found is not None and found.revision == OLD and docker.running() == ["dsv41-vllm-v20-nightly-BOUND-REF"]
+    found = lane.standing()
+    assert found is not None and found.revision == OLD and lane.running() == ["dsv41-vllm-v20-nightly-BOUND-REF"]
     taken = [one for one in ben.records() if one["kind"] == "takeover"]
     assert taken and all(name in taken[0]["text"] for name in ("ana", "ben")), "the ledger names both"
     ana.ledger_good()
@@ -219,71 +187,71 @@ def test_a_console_that_slept_is_fenced_off(docker: ActingDocker, ana: Console, 
 # --- foreign hands and containers that do not do as they are told
 
 
-def test_a_retired_container_that_is_removed_after_the_look_is_refused(docker: ActingDocker, ana: Console) -> None:
+def test_a_retired_container_that_is_removed_after_the_look_is_refused(lane: ActingDocker, ana: Operator) -> None:
     looked_at = ana.plan("rollback")["plan"]
-    docker.remove_retired()
-    before = docker.standing()
+    lane.remove_retired()
+    before = lane.standing()
     done = ana.run("do", "station", "rollback", "--plan", looked_at)
-    assert done.code == REFUSED and docker.standing() == before, done.text
+    assert done.code == REFUSED and lane.standing() == before, done.text
     plan = ana.plan("rollback")
     assert plan["refused"], "no way back is left"
 
 
-def test_a_bind_source_that_is_gone_is_no_way_back(docker: ActingDocker, ana: Console) -> None:
+def test_a_bind_source_that_is_gone_is_no_way_back(lane: ActingDocker, ana: Operator) -> None:
     """Docker would make an empty folder of it at the start, and the engine would end at once."""
-    docker.remove_source(OLD)
-    before = docker.standing()
+    lane.remove_source(OLD)
+    before = lane.standing()
     done = ana.do("rollback")
-    assert done.code == REFUSED and docker.folder(OLD) in done.text, done.text
-    assert docker.standing() == before
+    assert done.code == REFUSED and lane.folder(OLD) in done.text, done.text
+    assert lane.standing() == before
 
 
 def test_a_retired_container_that_exits_at_once_fails_the_rollback_and_says_so(
-    docker: ActingDocker, ana: Console
+    lane: ActingDocker, ana: Operator
 ) -> None:
-    docker.fault(OLD, dies=0)
+    lane.fault(OLD, dies=0)
     done = ana.do("rollback")
     assert done.code == NEEDS_OPERATOR, done.text
-    assert ended(docker.host, "station") in ("failed", "half done") and "exited with 1" in done.text
-    assert docker.running() == []
-    evidence = f"{STATE}/bed.station/ops/{newest(docker.host, 'station')}/evidence"
-    assert RETIRED in docker.host.root("ls", evidence), "its log was kept"
+    assert ended(lane.host, "station") in ("failed", "half done") and "exited with 1" in done.text
+    assert lane.running() == []
+    evidence = f"{STATE}/bed.station/ops/{newest(lane.host, 'station')}/evidence"
+    assert RETIRED in lane.host.root("ls", evidence), "its log was kept"
     assert {one["result"] for one in ana.records() if one["kind"] == "outcome"} <= {"failed", "half done"}
     ana.ledger_good()
     back = ana.do("relaunch")
     assert back.code == GOOD, back.text
-    found = docker.standing()
+    found = lane.standing()
     assert found is not None and found.revision == NEW
 
 
-def test_an_operators_own_stop_underneath_ends_the_wait(docker: ActingDocker, ana: Console) -> None:
-    docker.fault(OLD, boot=60)
+def test_an_operators_own_stop_underneath_ends_the_wait(lane: ActingDocker, ana: Operator) -> None:
+    lane.fault(OLD, boot=60)
     with ana.doing("rollback") as process:
-        until_step(docker.host, "station", "start-", "running")
-        wait_for(lambda: RETIRED in docker.running(), "the retired one boots", limit=30)
-        docker.behind("stop", RETIRED)
+        until_step(lane.host, "station", "start-", "running")
+        wait_for(lambda: RETIRED in lane.running(), "the retired one boots", limit=30)
+        lane.behind("stop", RETIRED)
         assert process.wait(60) == NEEDS_OPERATOR
-    assert ended(docker.host, "station") in ("failed", "half done")
+    assert ended(lane.host, "station") in ("failed", "half done")
 
 
-def test_a_container_that_hangs_at_its_stop_is_killed_after_the_grace(docker: ActingDocker, tmp_path: Path) -> None:
-    file = docker.fleet_file(tmp_path)
+def test_a_container_that_hangs_at_its_stop_is_killed_after_the_grace(lane: ActingDocker, tmp_path: Path) -> None:
+    file = lane.fleet_file(tmp_path)
     own_recipe(tmp_path, "vllm-docker", "hasty-docker", ("grace_s = 120", "grace_s = 3"))
     file.write_text(file.read_text().replace('"vllm-docker"', '"hasty-docker.toml"'))
-    console = Console(file, tmp_path / "ana", docker.name)
-    docker.fault(NEW, deaf=1)
-    docker.behind("restart", "-t", "1", SERVING)
-    docker.until_healthy()
+    console = Console(file, tmp_path / "ana", lane.name)
+    lane.fault(NEW, deaf=1)
+    lane.behind("restart", "-t", "1", SERVING)
+    lane.until_healthy()
     done = console.do("stop")
     assert done.code == GOOD and "exited 137" in done.text, done.text
-    assert docker.running() == []
+    assert lane.running() == []
 
 
-def test_a_port_that_is_taken_is_named_before_anything_is_started(docker: ActingDocker, ana: Console) -> None:
+def test_a_port_that_is_taken_is_named_before_anything_is_started(lane: ActingDocker, ana: Operator) -> None:
     assert ana.do("stop").code == GOOD
-    with docker.port_taken():
+    with lane.port_taken():
         done = ana.do("relaunch")
         assert done.code != GOOD and str(PORT) in done.text, done.text
-        assert docker.running() == []
+        assert lane.running() == []
     done = ana.do("relaunch")
     assert done.code == GOOD, done.text

@@ -11,12 +11,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from acting_console import GOOD, LIMIT, NEEDS_OPERATOR, REFUSED, UNKNOWN
 from acting_docker import SERVING, ActingDocker
-from acting_operator import DockerEvents, Head, Operator, operator
+from acting_operator import DockerEvents, Head, Operator
 from acting_parts import NEW, OLD, STATE
 from bed.client import Bed, BedHost
 from bed.system import wait_for
@@ -27,37 +26,11 @@ PARTS = "/usr/lib/python3.11/json"
 """What the runner needs of python3 and nothing else on a host does."""
 
 
-@pytest.fixture(scope="module")
-def installed(bed: Bed) -> Iterator[ActingDocker]:
-    """The lane on one host."""
-    found = ActingDocker(bed.spare, boot=1.0)
-    try:
-        found.install()
-        yield found
-    finally:
-        found.clear()
-
-
 @pytest.fixture
-def lane(installed: ActingDocker) -> ActingDocker:
-    """The same, serving NEW, with OLD kept, whose boot takes long enough to be cut off in."""
-    installed.reset()
-    installed.fault(OLD, boot=4.0)
-    return installed
-
-
-@pytest.fixture
-def ana(lane: ActingDocker, tmp_path: Path) -> Iterator[Operator]:
-    """Ana's laneswap."""
-    with operator(lane, tmp_path / "ana") as found:
-        yield found
-
-
-@pytest.fixture
-def ben(lane: ActingDocker, tmp_path: Path) -> Iterator[Operator]:
-    """Ben's, on a machine of his own."""
-    with operator(lane, tmp_path / "ben", "ben") as found:
-        yield found
+def lane(lane: ActingDocker) -> ActingDocker:
+    """The lane, serving NEW, with OLD kept, whose boot takes long enough to be cut off in."""
+    lane.fault(OLD, boot=4.0)
+    return lane
 
 
 def serves(lane: ActingDocker, revision: str) -> None:

@@ -2,45 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from acting_docker import RETIRED, SERVING, ActingDocker
-from acting_operator import DockerEvents, Head, Operator, operator
+from acting_operator import DockerEvents, Head, Operator
 from acting_parts import NEW, OLD, Seen
-from bed.client import Bed
 
 pytestmark = [pytest.mark.bed, pytest.mark.timeout(300)]
 
 FORWARD = {NEW: SERVING, OLD: RETIRED}
 BACK = {OLD: "dsv41-vllm-v20-nightly-BOUND-REF", NEW: "dsv41-vllm-v21-fused-split-RETIRED-REF"}
 """Names carry the state: who serves and who is kept."""
-
-
-@pytest.fixture(scope="module")
-def installed(bed: Bed) -> Iterator[ActingDocker]:
-    """The lane on one host."""
-    found = ActingDocker(bed.spare, boot=1.0)
-    try:
-        found.install()
-        yield found
-    finally:
-        found.clear()
-
-
-@pytest.fixture
-def lane(installed: ActingDocker) -> ActingDocker:
-    """The same, serving NEW, with OLD kept."""
-    installed.reset()
-    return installed
-
-
-@pytest.fixture
-def ana(lane: ActingDocker, tmp_path: Path) -> Iterator[Operator]:
-    """Ana's laneswap."""
-    with operator(lane, tmp_path / "ana") as found:
-        yield found
 
 
 def serves(lane: ActingDocker, revision: str, names: dict[str, str], ids: dict[str, str]) -> dict[str, Seen]:

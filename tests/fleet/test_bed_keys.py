@@ -9,13 +9,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from acting_docker import ActingDocker
-from acting_operator import Head, Operator, operator
+from acting_operator import Head, Operator
 from acting_parts import NEW, OLD
-from bed.client import Bed
 from bed.system import wait_for
 
 pytestmark = [pytest.mark.bed, pytest.mark.timeout(180)]
@@ -90,24 +88,6 @@ class Tmux:
         for question, answer in asked:
             self.until(f"type the {question}")
             self.type(answer)
-
-
-@pytest.fixture
-def lane(bed: Bed) -> Iterator[ActingDocker]:
-    """The lane on one host, serving NEW, with OLD kept."""
-    found = ActingDocker(bed.spare, boot=1.0)
-    try:
-        found.reset()
-        yield found
-    finally:
-        found.clear()
-
-
-@pytest.fixture
-def ana(lane: ActingDocker, tmp_path: Path) -> Iterator[Operator]:
-    """Ana's laneswap."""
-    with operator(lane, tmp_path / "ana") as found:
-        yield found
 
 
 @pytest.fixture

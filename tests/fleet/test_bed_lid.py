@@ -6,15 +6,13 @@ ran twice, by the journals and by Docker's own events.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from acting_console import GOOD, NEEDS_OPERATOR
 from acting_docker import ActingDocker
-from acting_operator import DockerEvents, Head, Operator, operator
+from acting_operator import DockerEvents, Head, Operator
 from acting_parts import NEW, OLD
-from bed.client import Bed
 
 pytestmark = [pytest.mark.bed, pytest.mark.timeout(300)]
 
@@ -47,31 +45,6 @@ IN_CI = ("stopping", "starting")
 def moments(*kept: str, only: tuple[str, ...] = tuple(MOMENTS)) -> list[object]:
     """All of `only`; those that are not `kept` are for the long run."""
     return [pytest.param(name, marks=() if name in kept else pytest.mark.soak) for name in only]
-
-
-@pytest.fixture(scope="module")
-def installed(bed: Bed) -> Iterator[ActingDocker]:
-    """The lane on one host."""
-    found = ActingDocker(bed.spare, boot=1.0)
-    try:
-        found.install()
-        yield found
-    finally:
-        found.clear()
-
-
-@pytest.fixture
-def lane(installed: ActingDocker) -> ActingDocker:
-    """The same, serving NEW, with OLD kept."""
-    installed.reset()
-    return installed
-
-
-@pytest.fixture
-def ana(lane: ActingDocker, tmp_path: Path) -> Iterator[Operator]:
-    """Ana's laneswap."""
-    with operator(lane, tmp_path / "ana") as found:
-        yield found
 
 
 def finished(ana: Operator, head: Head) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,43 +9,10 @@ from acting_console import GOOD, LIMIT, NEEDS_OPERATOR, REFUSED
 from acting_docker import BLOCKER, RETIRED, SERVING, ActingDocker
 from acting_operator import DockerEvents, Head, Operator, operator
 from acting_parts import NEW, OLD, STATE
-from bed.client import Bed
 from bed.system import wait_for
 from bed_watch import own_recipe
 
 pytestmark = [pytest.mark.bed, pytest.mark.timeout(120)]
-
-
-@pytest.fixture(scope="module")
-def installed(bed: Bed) -> Iterator[ActingDocker]:
-    """The lane on one host."""
-    found = ActingDocker(bed.spare, boot=1.0)
-    try:
-        found.install()
-        yield found
-    finally:
-        found.clear()
-
-
-@pytest.fixture
-def lane(installed: ActingDocker) -> ActingDocker:
-    """The same, serving NEW, with OLD kept."""
-    installed.reset()
-    return installed
-
-
-@pytest.fixture
-def ana(lane: ActingDocker, tmp_path: Path) -> Iterator[Operator]:
-    """Ana's laneswap."""
-    with operator(lane, tmp_path / "ana") as found:
-        yield found
-
-
-@pytest.fixture
-def ben(lane: ActingDocker, tmp_path: Path) -> Iterator[Operator]:
-    """Ben's, on a machine of his own."""
-    with operator(lane, tmp_path / "ben", "ben") as found:
-        yield found
 
 
 def revision_of(lane: ActingDocker) -> str:

@@ -67,11 +67,12 @@ class BedEngine:
     def wait_ready(self) -> None:
         """Wait until it answers. Raises BedError with the container's log."""
         try:
-            wait_for(self._answers, f"{self.name}: an answer", limit=30)
+            wait_for(self.answers, f"{self.name}: an answer", limit=30)
         except BedError as error:
             raise BedError(str(error), self.host.root("docker", "logs", self.name, check=False)) from error
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
+        """Whether it does, now."""
         try:
             return bool(self.get("/__truth", limit=1.0)[1])
         except OSError:
