@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -158,6 +159,16 @@ def test_a_container_that_exits_at_once_ends_the_wait_with_its_code(world: World
     assert "it is exited with 3" in words
     assert [step.id for step in plan.rescue] == ["rescue-save-station"]
     assert world.step(plan.rescue[0]).code == 0
+
+
+def test_a_port_that_somebody_else_took_is_named_and_nothing_is_started(world: World) -> None:
+    port = free_port()
+    world.box("b", "retired", world.engine(port), status="exited")
+    places = ("-", "-", str(world.evidence), str(world.state), f"http://127.0.0.1:{port}", "/health", "", "30")
+    with socket.create_server(("127.0.0.1", port)):
+        done = world.script("start_container.sh", "/s", "b" * 64, *places)
+    assert (done.code, world.seen("b")["State"]["Status"]) == (1, "exited")
+    assert f"somebody else listens on {port}: it could not serve there" in done.words
 
 
 def test_docker_that_cannot_start_it_says_why(world: World) -> None:

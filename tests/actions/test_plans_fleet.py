@@ -115,6 +115,13 @@ def test_a_watchdog_that_a_launcher_starts_is_read_back_well_after_its_unit() ->
     assert ids(plan).index("launch") < ids(plan).index("arm") < ids(plan).index("armed-still")
 
 
+def test_a_launch_is_begun_only_while_no_other_one_is_under_way() -> None:
+    """Also where nobody asked on the way, because the watchdog is off already."""
+    for lane in (spark(), spark("vllm-cluster-env")):
+        asked = words_of(step(lane.plan(Verb.RELAUNCH), "launch").before)
+        assert asked[-len(HOSTS) :] == [f"no launch is under way on {host}" for host in HOSTS]
+
+
 def test_a_launcher_that_wants_nothing_left_gets_its_own_clearing_first() -> None:
     plan = spark("vllm-cluster-env").plan(Verb.RELAUNCH)
     assert ids(plan) == ["preflight", *SAVES, "disarm", "clear", "launch", "arm", "armed-still"]

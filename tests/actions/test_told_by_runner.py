@@ -167,9 +167,7 @@ def test_where_the_runner_cannot_say_the_script_asks_by_itself(
         assert (code, words) == (0, "running\n")
 
 
-def test_a_daemon_that_never_answers_is_not_known(
-    daemon: Daemon, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_daemon_that_never_answers_is_not_known(daemon: Daemon, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     daemon.silent = True
     monkeypatch.setattr(runner_docker, "DOCKER_LIMIT", 0.2)
     assert told(f"{path}\tlook\t{'a' * 64}\t{{{{.State.Status}}}}") == "2 docker does not answer"

@@ -571,3 +571,58 @@ def test_an_operators_own_stop_is_not_undone_by_a_restart() -> None:
 
     run.world.run = stopped  # type: ignore[method-assign]
     assert run() != "done" and run.ran == ["a"] and run.states["a"] == "stopped"
+
+
+def test_all_hosts_are_fenced_before_the_first_step() -> None:
+    """Also those whose turn comes late: an older sequence must not act there while this one runs."""
+    run = Run(plan(step("a", "spark-1", "save"), step("b", "spark-2", "name")))
+    seen: list[dict[str, int]] = []
+
+    def look(host: str, what: str) -> str:
+        if what.endswith(" save"):
+            seen.append(dict(run.world.epochs))
+        return ""
+
+    run.world.meddle = look
+    assert run() == "done"
+    assert seen == [dict.fromkeys(HOSTS, 1)]
+
+
+def test_the_head_is_asked_before_each_step_whose_lease_it_is() -> None:
+    """The lane was taken over on the head; the rank has not heard of it yet."""
+    run = Run(plan(step("a", "spark-1", "stop", "spark-1/new"), step("b", "spark-1", "name")))
+    run.world.meddle = lambda _, what: run.world.epochs.update({"spark-0": 7}) or "" if "stop" in what else ""
+    assert run() == "half done"
+    assert (run.states, run.ran) == ({"a": "done", "b": "fenced"}, ["a"])
+
+
+def test_a_precondition_whose_answer_was_lost_is_asked_for_again() -> None:
+    up = is_up("spark-1", "spark-1/new")
+    run = Run(plan(step("a", "spark-1", "stop", "spark-1/new", limit=60, before=(up,))))
+    lost: list[str] = []
+
+    def once(host: str, what: str) -> str:
+        if what.startswith("is ") and len(lost) < 3:
+            lost.append(what)
+            return "after"
+        return ""
+
+    run.world.meddle = once
+    assert run() == "done"
+    assert len(lost) == 3 and run.ran == ["a"]
+
+
+@pytest.mark.parametrize("limit", [8.0, 60.0])
+def test_a_host_that_was_restarted_is_not_sent_the_command_again(limit: float) -> None:
+    """It has forgotten that the step was begun: that is no proof that nothing of it was done."""
+    run = Run(plan(step("a", "spark-1", "start", OLD, limit=limit)), World(hangs={"start"}))
+
+    def restarts() -> None:
+        if run.world.ran and run.world.uptime > 1:
+            run.world.claims.clear()
+            run.world.uptime = 0.1
+            run.clock.now += 5.0
+
+    run.clock.waited = restarts
+    assert run() == "half done"
+    assert run.ran == ["a"] and run.words("a") == "spark-1 was restarted; its outcome is not known"

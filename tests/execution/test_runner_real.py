@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from runner_real import RealWorld, until
 
-from console.execution.runner_base import ASIDE
+from console.execution.runner_base import ASIDE, ONCE
+from console.execution.runner_head import FileJournal
 from console.execution.sequence import runner_text
 
 KILLED = -signal.SIGKILL
@@ -117,7 +118,9 @@ def test_on_the_head_a_long_command_is_a_child_of_the_runner(real: RealWorld) ->
 
 
 def test_a_child_that_was_killed_with_its_runner_is_lost_not_running(real: RealWorld) -> None:
-    real.write(real.plan(real.step("a", "spark-0", "slow", "600", limit=900.0), real.step("b", "spark-0", "start", "x")))
+    real.write(
+        real.plan(real.step("a", "spark-0", "slow", "600", limit=900.0), real.step("b", "spark-0", "start", "x"))
+    )
     running = real.start()
     begun = real.op / "a" / "begun"
     until(lambda: begun.exists() and begun.read_text().count(" ") == 2 and real.ran(), "it runs")
@@ -268,3 +271,27 @@ def test_only_what_an_earlier_start_of_the_host_ran_is_put_aside(
     assert place.exists() == (status != 0) and (tmp_path / "ops/op/a@2").exists() == (status == 0)
     gone = subprocess.run([*argv[:-1], "never"], capture_output=True, text=True, timeout=30)
     assert gone.returncode == 0, "what is not there need not be put aside"
+
+
+def test_a_short_command_that_is_sent_again_does_not_run_again(tmp_path: Path) -> None:
+    """A copy that a dead connection held and that arrives late finds the step's folder."""
+    words = ("sh", "-c", ONCE, "laneswap", str(tmp_path), "op", "step", "sh", "-c", f"echo ran >>{tmp_path}/ran")
+    done = [subprocess.run(words, capture_output=True, text=True, check=False) for _ in range(3)]
+    assert [one.returncode for one in done] == [0, 3, 3]
+    assert "begun here before" in done[1].stderr
+    assert (tmp_path / "ran").read_text() == "ran\n"
+
+
+def test_a_line_is_on_the_disk_when_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, synced = tmp_path / "journal.jsonl", []
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        real(descriptor)
+        synced.append(file.read_text())
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    journal = FileJournal(str(file))
+    for number in (1, 2):
+        journal.write({"seq": number})
+        assert synced and synced[-1] == file.read_text() and len(synced[-1].splitlines()) == number

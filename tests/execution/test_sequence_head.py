@@ -92,6 +92,22 @@ async def test_a_start_whose_answer_is_lost_is_looked_up(link: LocalLink, real: 
     assert real.ran() == {"start old": 1}
 
 
+async def test_a_start_of_which_nothing_is_heard_is_begun_nowhere_else(
+    link: LocalLink, real: RealWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a dead connection holds may still arrive: were it carried out in the console meanwhile, all ran twice."""
+    monkeypatch.setattr(detached, "_PAUSE", 0.01)
+    operation = written(real, real.plan(real.step("a", "spark-1", "start", "old")))
+    bent = Bent(
+        link,
+        before=lambda argv: ["true"] if "start" in argv else argv,
+        after=lambda output: lost(output) if output.command == ("true",) else output,
+    )
+    begun = await start_on_head(bent, operation)
+    assert not begun.started and begun.unknown and not begun.cannot, begun
+    assert not real.ran()
+
+
 async def test_a_head_without_python_cannot(link: LocalLink, real: RealWorld, tmp_path: Path) -> None:
     operation = written(real, real.swap())
     bare = Bent(link, before=lacking(tmp_path, "python3"))
