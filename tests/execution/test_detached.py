@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -144,6 +145,24 @@ async def test_it_lives_on_when_the_link_that_started_it_is_closed(tmp_path: Pat
         first.link = link
         assert (await first.ended("one")).phase is Phase.DONE
         assert await detached.log(link, first.folder, first.op, "one") == b"done\n"
+
+
+async def test_it_is_no_part_of_the_group_that_started_it(steps: Steps) -> None:
+    """Whoever ends the command that started it, with all that is its own, does not end the step."""
+    words = ["start", steps.folder, steps.op, "one", "1", "none", "0", "60", "-", "--", "sleep", "50"]
+    child = await asyncio.create_subprocess_exec(
+        *("sh", "-c", script("starter"), "laneswap", *words),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    found = await steps.running("one")
+    with contextlib.suppress(ProcessLookupError):  # nothing of it is left
+        os.killpg(child.pid, signal.SIGKILL)
+    await child.wait()
+    assert found.pid is not None and os.getsid(found.pid) != child.pid
+    assert (await steps.state("one")).phase is Phase.RUNNING
+    await detached.stop(steps.link, steps.folder, steps.op, "one", seconds=1)
 
 
 async def test_a_missing_program_is_a_failure_with_its_words_in_the_log(steps: Steps) -> None:

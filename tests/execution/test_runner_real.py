@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from runner_real import RealWorld, until
 
-from console.execution.runner_base import ASIDE, ONCE
+from console.execution.runner_base import ASIDE, ONCE, JournalLost
 from console.execution.runner_head import FileJournal
 from console.execution.sequence import runner_text
 
@@ -295,3 +295,15 @@ def test_a_line_is_on_the_disk_when_it_is_written(tmp_path: Path, monkeypatch: p
     for number in (1, 2):
         journal.write({"seq": number})
         assert synced and synced[-1] == file.read_text() and len(synced[-1].splitlines()) == number
+
+
+def test_half_a_line_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that fills up in the middle of a line takes the beginning of it."""
+    file = tmp_path / "journal.jsonl"
+    journal = FileJournal(str(file))
+    journal.write({"seq": 1})
+    before, real = file.read_bytes(), os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: real(descriptor, data[: len(data) // 2]))
+    with pytest.raises(JournalLost, match="No space left on device"):
+        journal.write({"seq": 2, "words": "x" * 100})
+    assert file.read_bytes() == before
