@@ -11,7 +11,7 @@ NEEDS_311 := import sys; sys.exit("laneswap needs Python 3.11 or newer, this is 
 FLEET := cd tests/fleet && PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m bed
 
 .DEFAULT_GOAL := help
-.PHONY: help rehearse test bed soak bench picture look lint types contracts pins clean clean-bed
+.PHONY: help rehearse test bed soak guards bench picture look lint types contracts pins clean clean-bed
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | awk -F '\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
@@ -31,6 +31,9 @@ bed: ## the tests on real systemd hosts with OpenSSH and Docker (root on Debian 
 
 soak: $(VENV)/.dev ## the tests that are slow by nature; with root also those on real hosts
 	@$(PY) -m pytest -m soak --soak $(if $(filter 0,$(shell id -u)),--bed) $(ARGS)
+
+guards: $(VENV)/.dev ## takes each guard of the act side away and sees a test fail; ARGS="--bed" those of real hosts (root)
+	@cd tests && PYTHONDONTWRITEBYTECODE=1 $(abspath $(PY)) -m guards $(ARGS)
 
 bench: $(VENV)/.dev ## measures the budgets and prints one table
 	@$(PY) -m bench $(ARGS)

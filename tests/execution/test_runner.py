@@ -244,6 +244,14 @@ def test_a_host_that_stays_away_leaves_the_outcome_unknown() -> None:
     )
 
 
+def test_what_nobody_could_observe_is_unknown_not_failed() -> None:
+    """The command has ended well; the host on which its work would be seen falls silent."""
+    run = Run(plan(step("a", "spark-1", "stop", "spark-2/new", after=(is_down("spark-2", "spark-2/new"),))))
+    run.world.meddle = lambda _, what: run.world.out_of_reach.add("spark-2") or "" if "stop" in what else ""  # type: ignore[func-returns-value]
+    assert run() == "half done"
+    assert run.states == {"a": "unknown"} and "no answer from spark-2" in run.words("a")
+
+
 def test_a_newer_lease_fences_the_sequence_and_the_words_name_its_holder() -> None:
     run = Run(plan(step("a", "spark-1", "stop", "spark-1/new"), step("b", "spark-0", "name")))
 
