@@ -175,6 +175,17 @@ def test_a_snapshot_that_is_not_there_or_has_fewer_rows_stops_the_step_before_it
     assert (done.returncode, done.stdout) == (1, "layer 1 has 900 rows, not 0 to 901\n")
 
 
+def test_what_cannot_be_read_is_neither_good_nor_bad(place: Place) -> None:
+    """A snapshot that is no longer what it was says nothing of the copy: not known, which is never taken for a no."""
+    step = place.step()
+    assert carry_out(step).returncode == 0
+    index = place.source / "model.safetensors.index.json"
+    index.unlink()
+    index.mkdir()
+    done = carry_out(step.after[3])
+    assert (done.returncode, done.stdout[:15]) == (2, "cannot be told:"), done
+
+
 def test_without_room_for_two_the_named_copy_is_deleted_first(place: Place) -> None:
     other = place.dest.parent / "dsv41-engram-local-1017"
     assert carry_out(place.step(dest=other)).returncode == 0

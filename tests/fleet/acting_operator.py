@@ -14,6 +14,7 @@ from typing import Any
 
 from acting_console import LIMIT, Console, Done
 from acting_docker import ActingDocker
+from acting_fleet import ActingFleet
 from acting_parts import STATE
 from bed.client import BedHost
 from bed.system import wait_for
@@ -25,9 +26,9 @@ LOOK_S = 0.002
 
 
 class Operator(Console):
-    """An operator of the Docker lane, with a machine of their own."""
+    """An operator of a lane, with a machine of their own."""
 
-    def __init__(self, lane: ActingDocker, folder: Path, name: str = "ana", more: str = "") -> None:
+    def __init__(self, lane: ActingDocker | ActingFleet, folder: Path, name: str = "ana", more: str = "") -> None:
         """`more`: keys of the lane beyond the usual ones."""
         folder.mkdir(exist_ok=True)
         file = lane.fleet_file(folder, more)
@@ -103,7 +104,7 @@ class Operator(Console):
 
 
 @contextlib.contextmanager
-def operator(lane: ActingDocker, folder: Path, name: str = "ana") -> Iterator[Operator]:
+def operator(lane: ActingDocker | ActingFleet, folder: Path, name: str = "ana") -> Iterator[Operator]:
     """One, none of whose commands outlives the test."""
     found = Operator(lane, folder, name)
     try:

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-import shlex
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -15,79 +11,9 @@ from acting_docker import ActingDocker
 from acting_operator import Head, Operator
 from acting_parts import NEW, OLD
 from bed.system import wait_for
+from tmux_console import LIMIT, Tmux
 
 pytestmark = [pytest.mark.bed, pytest.mark.timeout(180)]
-
-LIMIT = 60.0
-LETTER = re.compile(r"every key but ([a-z]) cancels")
-"""On the key line of a strip that is armed."""
-
-
-class Tmux:
-    """A console at 120x40 in a tmux server of its own."""
-
-    def __init__(self, who: Operator) -> None:
-        self.socket = f"laneswap-keys-{who.file.parent.parent.name}"
-        argv = [sys.executable, "-m", "console", "-f", str(who.file)]
-        given = {key: who.environment()[key] for key in ("LANESWAP_STATE", "LANESWAP_OPERATOR")}
-        words = " ".join(f"{key}={shlex.quote(value)}" for key, value in given.items())
-        self._run(
-            "-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "40", f"exec env {words} {shlex.join(argv)}"
-        )
-
-    def _run(self, *words: str) -> str:
-        argv = ["tmux", "-L", self.socket, *words]
-        return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=LIMIT).stdout
-
-    def screen(self) -> str:
-        """What stands on the screen."""
-        return self._run("capture-pane", "-p")
-
-    def press(self, *keys: str) -> None:
-        """Keys, as tmux names them."""
-        self._run("send-keys", *keys)
-
-    def type(self, text: str) -> None:
-        """A line, typed."""
-        self._run("send-keys", "-l", text)
-        self.press("Enter")
-
-    def until(self, *words: str) -> str:
-        """Wait until one of these stands on the screen."""
-        try:
-            wait_for(lambda: any(word in self.screen() for word in words), f"{words}", limit=LIMIT)
-        except Exception:
-            raise AssertionError(f"never showed {words}:\n{self.screen()}") from None
-        return self.screen()
-
-    def pid(self) -> int:
-        """Of the console itself."""
-        return int(self._run("list-panes", "-F", "#{pane_pid}").split()[0])
-
-    def end(self) -> None:
-        """No console and no server is left."""
-        subprocess.run(["tmux", "-L", self.socket, "kill-server"], capture_output=True, timeout=LIMIT, check=False)
-
-    def letter(self) -> str:
-        """The letter of the strip that is armed, once it is shown."""
-        found = LETTER.search(self.until("every key but"))
-        assert found is not None, self.screen()
-        return found[1]
-
-    def opened(self, key: str) -> None:
-        """Press a guarded key, read the letter from the screen, press that. A strip whose state flips while it is read
-        cancels itself: then the key is pressed again, as an operator would."""
-        for _ in range(3):
-            self.press(key)
-            if LETTER.search(self.until("every key but", "CANCELLED")):
-                break
-        self.press(self.letter())
-
-    def answers(self, *asked: tuple[str, str]) -> None:
-        """Answer what a strip asks, each question once it is on the screen and takes keys."""
-        for question, answer in asked:
-            self.until(f"type the {question}")
-            self.type(answer)
 
 
 @pytest.fixture

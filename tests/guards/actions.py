@@ -254,4 +254,18 @@ ROWS = (
         "",
         f"{D}::test_a_name_that_a_third_one_holds_is_refused_and_nobody_is_removed",
     ),
+    row(
+        "evidence never holds the way back up",
+        STEPS,
+        "optional=not required,",
+        "optional=False,",
+        f"{P}::test_evidence_never_holds_up_the_way_back",
+    ),
+    row(
+        "a rank whose old container is gone shuts the way back of all",
+        ROLLBACK,
+        '        if not found:\n            raise Refused(f"{host}: no stopped',
+        '        if False:\n            raise Refused(f"{host}: no stopped',
+        f"{P}::test_one_rank_without_its_old_container_shuts_the_way",
+    ),
 )

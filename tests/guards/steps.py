@@ -7,6 +7,7 @@ from guards.mutant import row
 COMMON = "console/execution/scripts/common.sh"
 STARTER = "console/execution/scripts/starter.sh"
 STEP = "console/execution/scripts/step.sh"
+DEADMAN = "console/execution/scripts/deadman.sh"
 FENCE = "console/execution/scripts/fence.sh"
 APPEND = "console/execution/scripts/append.sh"
 PRUNE = "console/execution/scripts/prune.sh"
@@ -264,5 +265,26 @@ ROWS = (
         '"$D/window.json" "$D/debts.json" || runs "$1"',
         '"$D/window.json" "$D/debts.json"',
         "tests/execution/test_aftercare.py::test_what_runs_is_current_or_is_named_stays",
+    ),
+    row(
+        "nobody at a console: an overdue debt is told once, and is told",
+        DEADMAN,
+        'grep -qxF "$1" "$D/deadman.said" 2>/dev/null && return 0',
+        ":",
+        "tests/execution/test_deadman.py::test_an_overdue_debt_is_told_once_and_stays_owed",
+    ),
+    row(
+        "nobody at a console: a lease that ran out over a lane that serves calls nobody",
+        DEADMAN,
+        "    lane_is_down || return 0\n",
+        "",
+        "tests/execution/test_deadman.py::test_a_lease_that_ran_out_is_told_only_with_the_lane_down",
+    ),
+    row(
+        "nobody at a console: what could not be told is told at the next look",
+        DEADMAN,
+        'http webhook "$own/message" || return 1',
+        'http webhook "$own/message" || :',
+        "tests/execution/test_deadman.py::test_a_webhook_that_fails_is_tried_again_at_the_next_look",
     ),
 )
