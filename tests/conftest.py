@@ -14,6 +14,15 @@ import pytest
 # Under nohup SIGHUP is ignored and every child inherits that; the tests of hang-ups mean the usual disposition.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+# Hundreds of processes are started: where no byte code is kept, each would compile the whole console once more. It goes
+# to a folder of the test run, which the processes that share the tests share, too.
+CODE = "LANESWAP_TEST_CODE"
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    os.environ[CODE] = tempfile.mkdtemp(prefix="laneswap-test-code-")
+    atexit.register(shutil.rmtree, os.environ[CODE], ignore_errors=True)
+if CODE in os.environ:
+    os.environ["PYTHONPYCACHEPREFIX"] = os.environ[CODE]
+
 # What a console remembers of a lane goes to a folder of the test run, never to that of whoever runs the tests.
 os.environ["LANESWAP_STATE"] = tempfile.mkdtemp(prefix="laneswap-test-state-")
 atexit.register(shutil.rmtree, os.environ["LANESWAP_STATE"], ignore_errors=True)
@@ -36,6 +45,16 @@ def _spread(config: pytest.Config) -> bool:
     """True where several processes share the tests: real hosts then want a run of their own, in which each process
     brings up its own ones."""
     return hasattr(config, "workerinput") or bool(config.getoption("numprocesses", None))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Slow tests first, spread over the processes; those on real hosts stay in their files."""
+    if config.getoption("dist") != "loadfile" or config.getoption("--bed"):
+        return None
+    from sharing import SlowFirst
+
+    return SlowFirst(config, log)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -47,7 +47,7 @@ class PtyConsole:
         self.resize(columns, rows)
         self.modes_before = termios.tcgetattr(slave)
         env = {name: value for name, value in os.environ.items() if name not in NOT_INHERITED}
-        env |= {"TERM": "xterm-256color", "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+        env |= {"TERM": "xterm-256color", "PYTHONPATH": str(ROOT)}
         env |= environment or {}
         self.slave_name = os.ttyname(slave)
         self.process = subprocess.Popen(
