@@ -38,6 +38,9 @@ def stop_plan(scene: Scene) -> Plan:
     held = lane_containers(scene)
     by = scene.acts.stop.by
     if by == "docker" and not held and not scene.unreachable():
+        unread = [host for host in scene.hosts() if scene.host(host).containers.current(scene.snapshot.now) is None]
+        if unread:
+            raise Refused(f"what runs is not known: the containers of {', '.join(unread)} are not read now")
         raise Refused("nothing to stop: no container of this lane is seen on any rank")
     guard = before_stop(scene)
     steps = [*drain(scene), *guard, *stopping(scene, held)]

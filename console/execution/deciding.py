@@ -34,7 +34,8 @@ class Wish:
 
 NO_WISH = Wish()
 NEWEST_S = 2.0
-"""Seconds that the head has to name its newest operation before an action begins; nothing waits longer for that."""
+"""Seconds that the head has to name its newest operation before an action begins, and that a console which slept has
+to read its hosts again; nothing waits longer for that."""
 
 
 class Deciding:
@@ -75,6 +76,20 @@ class Deciding:
         if self.read_only or snapshot.host(snapshot.lane(lane).lane.head).link.status is not LinkStatus.UP:
             return ""
         return (await able(link, folder)).broken
+
+    async def until_read(self, lane: str) -> None:
+        """Wait until what a plan rests on is read as it is now, for NEWEST_S at most: a console that slept between a
+        look and its confirmation knows nothing for a moment, and would say that something has changed."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(NEWEST_S):
+                while not self._read_now(lane):  # noqa: ASYNC110 - a snapshot is asked for
+                    await asyncio.sleep(0.05)
+
+    def _read_now(self, lane: str) -> bool:
+        snapshot, view = self._ground.snapshot(), self.view(lane)
+        hosts = view.lane.rank_hosts if view.lane.runs_in == "docker" else ()
+        readings = (view.acting, *(snapshot.host(host).containers for host in hosts))
+        return all(reading is not None and reading.current(snapshot.now) is not None for reading in readings)
 
     async def newest(self, lane: str) -> str:
         """The newest operation by the head's own word, now; '' where there is none, or it does not say in time."""

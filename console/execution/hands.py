@@ -124,6 +124,8 @@ class Hands:
         async with self._acting, alone(self._ledger.file, plan.lane) as first:
             if not first and plan.verb is not Verb.ROLLBACK:
                 raise Refused(f"another console of yours is just beginning something on {plan.lane}; look again")
+            if not decision.break_glass and not plan.unknown:
+                await self.deciding.until_read(plan.lane)
             now = self.deciding.planned(plan.lane, plan.verb, wish)
             if now.id != plan.id:
                 raise Refused(f"what it rests on has changed: {changed(plan, now)}")

@@ -298,6 +298,13 @@ def test_nothing_to_stop_is_refused() -> None:
     assert "nothing can be started again" in nothing.plan(Verb.RELAUNCH).refused
 
 
+def test_what_is_not_read_now_is_not_said_to_be_nothing() -> None:
+    """As right after a sleep of the console."""
+    unread = docker().host_but("station", containers=scenes.pictures.unread())
+    plan = unread.but(ranks=(RankView(0, "station", None, "containers stale", ""),)).plan(Verb.STOP)
+    assert plan.refused == "what runs is not known: the containers of station are not read now"
+
+
 def test_a_relaunch_stops_and_starts_the_same_container() -> None:
     plan = docker().plan(Verb.RELAUNCH)
     assert ids(plan) == ["save-station", "stop-station", "start-station"]

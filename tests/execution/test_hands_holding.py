@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -92,7 +93,9 @@ async def test_what_was_just_begun_is_not_begun_beside(scene) -> None:  # type: 
 
 async def test_what_another_began_a_moment_ago_is_named(scene, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     """It is not read here yet: the head is asked whose it is, instead of telling the operator to look again."""
-    scene.plan = plan(step("a", "sh", "-c", f"sleep 1; echo a >>{scene.marks}"))
+    go_on = scene.folder / "go on"
+    waits = f"until [ -e '{go_on}' ]; do sleep 0.1; done; echo a >>{scene.marks}"
+    scene.plan = plan(step("a", "sh", "-c", waits, limit=120.0))
     async with scene.hands() as ana, scene.hands("ben") as ben:
         back, stop = await ben.plan("lane", Verb.ROLLBACK), await ben.plan("lane", Verb.STOP)
         before = ben.deciding.view("lane")
@@ -102,6 +105,7 @@ async def test_what_another_began_a_moment_ago_is_named(scene, monkeypatch) -> N
             await ben.begin(*back, typed(back[0]))
         with pytest.raises(Refused, match=f"rollback by ana .operation {op}. was begun since this was shown"):
             await ben.begin(*stop, typed(stop[0]))
+        go_on.touch()
         await scene.ended(op)
         assert scene.lines() == ["a"]
 
@@ -165,3 +169,24 @@ async def test_a_rollback_that_nobody_can_see_does_not_keep_the_next_one_away(sc
         gone = (OperationState.UNKNOWN, OperationState.LOST)  # lost once its runner is seen to be gone
         await scene.until(lambda: scene.operation().state in gone, "its files are gone")
         assert not (await hands.plan("lane", Verb.ROLLBACK))[1].denied
+
+
+async def test_a_console_that_slept_looks_again_before_it_says_what_changed(scene, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    """Right after a sleep every reading is old: what is not seen then has not changed."""
+    async with scene.hands() as hands:
+        made, decision = await hands.plan("lane", Verb.STOP)
+        whole, blind, asleep = scene.plan, plan(), True
+        snapshot = scene.feed.snapshot
+
+        def old():  # type: ignore[no-untyped-def]
+            found = snapshot()
+            return replace(found, now=found.now + 3600.0) if asleep else found
+
+        monkeypatch.setattr(scene.feed, "snapshot", old)
+        scene.plan = blind
+        begun = asyncio.create_task(hands.begin(made, decision, typed(made)))
+        await asyncio.sleep(0.3)
+        assert not begun.done(), "it looks again"
+        scene.plan, asleep = whole, False
+        await scene.ended((await begun).operation)
+        assert scene.lines() == ["a"]
