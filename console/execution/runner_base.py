@@ -54,7 +54,8 @@ exit "$code"
 """
 """D OP STEP ARGV...: a command that nobody can begin twice, with its exit status kept. It writes to files: with nobody
 left to read a pipe, its own output would end it. One that leads its session leaves what a step without systemd does
-(see starter.sh), so that it can be looked up and ended when its runner is gone."""
+(see starter.sh), so that it can be looked up and ended when its runner is gone. Nobody else may write beside its files:
+a link would be followed."""
 LOOK = """
 folder=$1/ops/$2/$3
 ended() {
@@ -69,12 +70,15 @@ lives() {
   set +f
   [ "${20}" = "$start" ] && [ "$1" != Z ]
 }
-state=absent
-if ! ended && [ -d "$folder" ]; then
+state=absent words=
+if [ -L "$folder" ] || [ -L "$folder/code" ] || [ -L "$folder/err" ] || [ -L "$folder/begun" ]; then
+  state=lost words="$folder has a symbolic link, which is refused"
+elif ! ended && [ -d "$folder" ]; then
   state=running
   lives 2>/dev/null || ended || state=lost
 fi
 echo "state=$state"
+[ -z "$words" ] || echo "words=$words"
 if [ "$state" = ended ]; then
   echo "code=$(cat "$folder/code")"
   echo "said=$(tail -n 1 "$folder/err")"

@@ -35,12 +35,12 @@ class FileJournal:
         try:
             new = not os.path.exists(path)
             self.path = path
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+            self._file = _unlinked(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
             if new:
                 with contextlib.suppress(OSError):
                     os.fchmod(self._file, 0o666)  # another account may have to go on with it
                 _sync_folder(path)
-            with open(path, "rb") as file:
+            with open(path, "rb", opener=_unlinked) as file:
                 data = file.read()
             whole = data.rfind(b"\n") + 1
             if whole != len(data):
@@ -74,6 +74,11 @@ def parsed(text: str) -> Iterator[dict[str, Any]]:
             if isinstance(line, dict) and isinstance(line.get("seq"), int) and line["seq"] > newest:
                 newest = line["seq"]
                 yield line
+
+
+def _unlinked(path: str, flags: int) -> int:
+    """An opener for files of a folder that others may write to: a link there is refused. Raises OSError."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
 
 
 def _sync_folder(path: str) -> None:
@@ -167,24 +172,39 @@ def _text(data: bytes | None) -> str:
 # -- the program
 
 
+def _operation(plan: str) -> dict[str, Any]:
+    """The operation file. Raises OSError, and ValueError for what is none."""
+    with open(plan, encoding="utf-8", opener=_unlinked) as file:
+        found = json.load(file)
+    if not isinstance(found, dict):
+        raise ValueError("plan.json is no operation file")
+    return found
+
+
 def carry_out(folder: str) -> int:
     """Carry out, or go on with, the operation in a folder. Returns the exit status."""
-    before = os.umask(0)
-    running = os.open(os.path.join(folder, "running"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    os.umask(before)
+    plan, before = os.path.join(folder, "plan.json"), os.umask(0)
+    try:
+        running = _unlinked(os.path.join(folder, "running"), os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        print(f"{folder}/running: {error.strerror}", file=sys.stderr)
+        return CANNOT
+    finally:
+        os.umask(before)
     try:
         fcntl.flock(running, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         print("another runner carries it out", file=sys.stderr)
         return ALREADY
-    plan = os.path.join(folder, "plan.json")
-    with open(plan, encoding="utf-8") as file:
-        operation = json.load(file)
+    try:
+        operation = _operation(plan)
+    except (OSError, ValueError) as error:
+        print(f"{plan}: {error}", file=sys.stderr)
+        return CANNOT
 
     def reload() -> dict[str, Any]:
-        with contextlib.suppress(OSError, ValueError), open(plan, encoding="utf-8") as file:
-            found = json.load(file)
-            return found if isinstance(found, dict) else operation
+        with contextlib.suppress(OSError, ValueError):
+            return _operation(plan)
         return dict(operation)
 
     try:
@@ -247,8 +267,9 @@ def _told(folder: str) -> tuple[str, bool, int | None]:
     """What whoever stops us left in the file `stop`: `steps 7 ana` ends what runs as units too, under epoch 7;
     `runner 7 ana` leaves that running."""
     words = ""
-    with contextlib.suppress(OSError), open(os.path.join(folder, "stop"), encoding="utf-8", errors="replace") as file:
-        words = file.read().strip()[:200]
+    stop = os.path.join(folder, "stop")
+    with contextlib.suppress(OSError), open(stop, encoding="utf-8", errors="replace", opener=_unlinked) as file:
+        words = file.read(1000).strip()[:200]
     what, _, rest = words.partition(" ")
     epoch, _, who = rest.partition(" ")
     return (f"stopped by {who}" if who else "told to stop"), what == "steps", int(epoch) if epoch.isdigit() else None

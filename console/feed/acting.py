@@ -83,7 +83,8 @@ class ActingFeed:
         return f"runner.{self._operation}"
 
     def _file(self, what: str, path: str, most: str, every: float, where: str = "first") -> Look:
-        return Look(self._key(what), LookKind.FILE, (path, where, most), every)
+        state = self._folder.rpartition("/")[0]
+        return Look(self._key(what), LookKind.FILE, (path, where, most, state), every)
 
     def _key(self, what: str) -> str:
         return f"{self._name}:acting.{what}"

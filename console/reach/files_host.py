@@ -271,11 +271,38 @@ def tree(root: str, depth: int, most: int) -> str:
     return "\n".join([first, "# root\t" + escaped(top), *listing.rows, ""])
 
 
-def file(path: str, where: str, most: int) -> str:
-    """The first or last bytes of a file. Raises nothing for a file that cannot be read."""
+def unlinked(path: str, below: str) -> int:
+    """A file opened whose way from the folder `below` on has no link: others may write there, and what a link leads to
+    is read with the rights of whoever looks. Raises OSError and Refused."""
+    parts = path[len(below) :].split("/")[1:]
+    if not path.startswith(below + "/") or {"", ".", ".."} & set(parts):
+        raise Refused("not below " + below)
+    above, _, name = below.rpartition("/")
+    way = [name, *parts]
+    fd = os.open(ROOT + (Paths().real(above) if above else "/"), os.O_RDONLY | os.O_DIRECTORY)
+    for at, part in enumerate(way):
+        last = at == len(way) - 1
+        kind = os.O_NONBLOCK if last else os.O_DIRECTORY | getattr(os, "O_PATH", 0)
+        try:
+            inner = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | kind, dir_fd=fd)
+        except OSError:
+            if kind_of(os.lstat(part, dir_fd=fd)) == "l":
+                raise Refused("/".join([above, *way[: at + 1]]) + " is a symbolic link, which is refused") from None
+            raise
+        finally:
+            os.close(fd)
+        fd = inner
+    return fd
+
+
+def file(path: str, where: str, most: int, below: str = "") -> str:
+    """The first or last bytes of a file; with `below` only where no link leads to it from that folder on. Raises
+    nothing for a file that cannot be read."""
     try:
-        real = Paths().real(expand(path))
-        fd = os.open(ROOT + real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        if below:
+            fd = unlinked(expand(path), below)
+        else:
+            fd = os.open(ROOT + Paths().real(expand(path)), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except (OSError, Refused) as error:
         return sound(problem(error))
     try:

@@ -222,8 +222,8 @@ def answer(kind: str, arguments: "list[str]", skip: "tuple[int, ...]" = ()) -> s
             root, depth, most = arguments
             text = tree(root, int(depth), int(most))
         elif kind == "file":
-            path, where, count = arguments
-            text = file(path, where, int(count))
+            path, where, count, *below = arguments
+            text = file(path, where, int(count), *below)
         elif kind == "paths":
             text = paths(arguments)
         elif kind == "processes":
@@ -232,7 +232,7 @@ def answer(kind: str, arguments: "list[str]", skip: "tuple[int, ...]" = ()) -> s
             text = units(arguments[0], arguments[1:])
         else:
             text = "error cannot look at " + kind
-    except (ValueError, IndexError):
+    except (ValueError, IndexError, TypeError):
         text = "error cannot look at %s of %s" % (kind, " ".join(arguments))
     size = len(text.encode("utf-8", "replace"))
     if size > MOST_ANSWER:

@@ -20,7 +20,8 @@ class LookKind(StrEnum):
     """What can be looked at; nothing else runs on a host."""
 
     FILE = "file"
-    """`PATH first|last BYTES`: status line `ok size=S mtime=UNIX inode=I`, then the first or last BYTES of the file."""
+    """`PATH first|last BYTES [FOLDER]`: status line `ok size=S mtime=UNIX inode=I`, then the first or last BYTES of the
+    file. With FOLDER a link on the way, from that folder on, is an error: others may write there."""
     TREE = "tree"
     """`ROOT DEPTH MOST`: status line `ok free=BYTES total=BYTES device=D fstype=T mount=PATH`, then a listing
     (`console/readings/listing.py`) of at most MOST entries, DEPTH levels deep; `truncated=1` where there are more. Free

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from runner_real import RealWorld, until
 
-from console.execution.runner_base import ASIDE, ONCE, JournalLost
+from console.execution.runner_base import ASIDE, LOOK, ONCE, JournalLost
 from console.execution.runner_head import FileJournal
 from console.execution.sequence import runner_text
 
@@ -307,3 +307,40 @@ def test_half_a_line_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(JournalLost, match="No space left on device"):
         journal.write({"seq": 2, "words": "x" * 100})
     assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["running", "plan.json", "journal.jsonl"])
+def test_a_link_in_the_place_of_a_file_is_neither_followed_nor_written_through(real: RealWorld, name: str) -> None:
+    """A group may write to the folder; the runner has the rights of whoever began."""
+    real.write(real.swap())
+    elsewhere = real.root / "elsewhere"
+    elsewhere.write_text((real.op / name).read_text() if (real.op / name).exists() else "mine\n")
+    before = elsewhere.read_text()
+    (real.op / name).unlink(missing_ok=True)
+    (real.op / name).symlink_to(elsewhere)
+    assert real.run() == 5
+    assert elsewhere.read_text() == before and real.ran() == {}
+    assert "symbolic links" in real.log
+
+
+def test_who_stops_it_is_not_read_through_a_link(real: RealWorld) -> None:
+    real.write(real.plan(real.step("slow", "spark-0", "slow", "30", limit=60.0)))
+    secret = real.root / "secret"
+    secret.write_text("steps 1 s3cret\n")
+    (real.op / "stop").symlink_to(secret)
+    running = real.start()
+    until(lambda: real.ran(), "it runs")
+    running.send_signal(signal.SIGTERM)
+    running.wait(60)
+    assert "s3cret" not in (real.op / "journal.jsonl").read_text()
+
+
+def test_what_a_step_left_is_not_read_through_a_link_and_is_its_account_s_own(real: RealWorld) -> None:
+    real.write(real.plan(real.step("one", "spark-0", "read", "noted", stdin="x\n")))
+    assert real.run() == 0, real.log
+    assert (real.op / "one").stat().st_mode & 0o022 == 0
+    (real.op / "one" / "err").unlink(missing_ok=True)
+    (real.op / "one" / "err").symlink_to("/etc/hostname")
+    look = ["sh", "-c", LOOK, "laneswap", str(real.folder), real.id, "one"]
+    said = subprocess.run(look, capture_output=True, text=True, check=True).stdout
+    assert "state=lost" in said and "symbolic link" in said and "said=" not in said

@@ -113,8 +113,8 @@ def test_an_operation_is_followed_from_its_name_on() -> None:
     found = head.acting.view(time.monotonic()).value
     assert found is not None and found.operation is not None and found.operation.unread
     asked = head.asked()
-    assert asked["plan"].arguments == (f"{FOLDER}/ops/{OP}/plan.json", "first", "190000")
-    assert asked["journal"].arguments == (f"{FOLDER}/ops/{OP}/journal.jsonl", "last", "65536")
+    assert asked["plan"].arguments[:3] == (f"{FOLDER}/ops/{OP}/plan.json", "first", "190000")
+    assert asked["journal"].arguments[:3] == (f"{FOLDER}/ops/{OP}/journal.jsonl", "last", "65536")
     assert asked["journal"].every == asked["current"].every == RUNNING_S
     assert asked[f"runner.{OP}"].arguments == (f"run {FOLDER}/ops/{OP}",)
     head.answer(plan=plan(), journal=begin() + done("disarm"))
@@ -211,3 +211,13 @@ def test_the_ledger_tells_what_other_consoles_did() -> None:
     assert found is not None and found.operation is not None and found.operation.ledgered, "it was written up"
     head.answer(ledger="no ledger at all")
     assert head.acting.ledger() == LedgerSays()
+
+
+def test_all_that_lies_in_the_state_folder_is_looked_at_without_following_links() -> None:
+    """A group may write there."""
+    head = rest()
+    head.answer(current=f"{OP}\n")
+    head.acting.view(time.monotonic())
+    files = {what: look.arguments for what, look in head.asked().items() if look.kind is LookKind.FILE}
+    assert set(files) == {"lease", "window", "debts", "current", "ledger", "plan", "journal"}
+    assert {arguments[3] for arguments in files.values()} == {"/var/tmp/laneswap"}

@@ -308,3 +308,33 @@ def test_digits_are_the_same_without_openssl(monkeypatch: pytest.MonkeyPatch) ->
     assert files_host.sha256(b"abc") == expected
     monkeypatch.setitem(sys.modules, "hashlib", None)
     assert files_host.sha256(b"abc") == "?"
+
+
+@pytest.mark.parametrize("part", ["", "lane", "lane/ops", "lane/ops/op", "lane/ops/op/journal.jsonl"])
+def test_below_a_folder_that_others_may_write_to_no_link_is_followed(below: Path, part: str) -> None:
+    """A colleague could let this account read for them what only it may read."""
+    real = below / "var" / "state"
+    file = real / "lane" / "ops" / "op" / "journal.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text("secret")
+    path, state = "/var/state/lane/ops/op/journal.jsonl", "/var/state"
+    assert parse_answer(files_host.file(path, "first", 10, state)).body == "secret"
+    linked = real / part if part else real
+    linked.rename(below / "aside")
+    linked.symlink_to("/aside")
+    found = parse_answer(files_host.file(path, "first", 10, state))
+    name = f"/var/state/{part}".rstrip("/")
+    assert (found.status, found.words) == (Status.ERROR, f"{name} is a symbolic link, which is refused")
+    assert parse_answer(files_host.file(path, "first", 10)).body == "secret", "elsewhere links lead on"
+
+
+def test_above_that_folder_links_lead_on_and_what_is_not_below_it_is_refused(below: Path) -> None:
+    (below / "disk" / "state").mkdir(parents=True)
+    (below / "disk" / "state" / "lease").write_text("id=f00d")
+    (below / "var").symlink_to("/disk")
+    assert parse_answer(files_host.file("/var/state/lease", "first", 10, "/var/state")).body == "id=f00d"
+    for path in ("/etc/passwd", "/var/state/../x", "/var/stateful", "/var/state"):
+        assert parse_answer(files_host.file(path, "first", 10, "/var/state")).words == "not below /var/state"
+    assert files_host.file("/var/state/none", "first", 10, "/var/state") == "missing"
+    assert files_host.file("/var/state/none/x", "first", 10, "/var/state") == "missing"
+    assert files_host.file("/var/state/lease/x", "first", 10, "/var/state") == "missing"

@@ -218,7 +218,7 @@ look() {
         return 0
     fi
     read_step
-    [ ! -f "$S/log" ] || size=$(wc -c <"$S/log" | tr -d ' ')
+    [ -L "$S/log" ] || [ ! -f "$S/log" ] || size=$(wc -c <"$S/log" | tr -d ' ')
     if read_result; then
         tidy
         return 0
