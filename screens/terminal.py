@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import functools
 import os
 import select
@@ -119,6 +120,8 @@ class ConsoleDriver(LinuxDriver):
     """Textual's driver with an output that cannot block and with notice of a lost terminal."""
 
     def __init__(self, app: App[Any], **options: Any) -> None:
+        self.away = 0
+        """How often the terminal was taken again: after SIGSTOP, ctrl+z, or a while in which it took nothing."""
         super().__init__(app, **options)
         # The driver takes both by these names. Its own decoder ends the input, and with it the console, at the first
         # byte that is no UTF-8: noise on a line, or a terminal of another encoding.
@@ -127,8 +130,6 @@ class ConsoleDriver(LinuxDriver):
         self._terminal = TerminalFile(_output(), self._recovered)
         self._file = cast(Any, self._terminal)
         self._handed = 0
-        self.away = 0
-        """How often the terminal was taken again: after SIGSTOP, ctrl+z, or a while in which it took nothing."""
 
     @property
     def lost(self) -> bool:
@@ -170,6 +171,20 @@ class ConsoleDriver(LinuxDriver):
         except OSError:
             return super()._get_terminal_size()
         return (size.columns, size.lines) if size.columns and size.lines else super()._get_terminal_size()
+
+    # A signal may come in the middle of a write, and giving or taking the terminal writes, too: a handler that did it
+    # at once would wait without end for a lock that the interrupted write holds. Only the loop does it.
+
+    def _sigtstp_application(self, *_: Any) -> None:
+        self._soon(super()._sigtstp_application)
+
+    def _sigcont_application(self, *_: Any) -> None:
+        self.away += 1  # at once: keys that are read before the loop gets round to it were made on an old screen
+        self._soon(super()._sigcont_application)
+
+    def _soon(self, work: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # a loop that has ended needs the terminal no more
+            self._loop.call_soon_threadsafe(work)
 
     def resume_application_mode(self) -> None:
         """Take the terminal again and paint it. After SIGSTOP, which nobody can catch, it was never given back."""

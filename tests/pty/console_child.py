@@ -17,6 +17,7 @@ sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("widgets"
 import pictures  # noqa: E402
 import strips  # noqa: E402
 from hostile import hostile_reads, hostile_snapshot  # noqa: E402
+from textual.drivers._writer_thread import WriterThread  # noqa: E402
 
 from console import app as console_app  # noqa: E402
 from console.readings.quality import Reading  # noqa: E402
@@ -111,6 +112,22 @@ def again(reading: Reading[T], gone: float, every: float) -> Reading[T]:
     return replace(reading, taken_mono=reading.taken_mono + later, taken_wall=reading.taken_wall + later)
 
 
+def continued_while_writing() -> None:
+    """After SIGUSR1 the next write is interrupted by SIGCONT while it holds the lock of the writer's queue."""
+    wanted: list[int] = []
+    write = WriterThread.write
+
+    def interrupted(writer: WriterThread, text: str) -> None:
+        if wanted:
+            wanted.clear()
+            with writer._queue.mutex:
+                signal.raise_signal(signal.SIGCONT)
+        write(writer, text)
+
+    WriterThread.write = interrupted  # type: ignore[method-assign]
+    signal.signal(signal.SIGUSR1, lambda number, _: wanted.append(number))
+
+
 def main() -> int:
     """Run until the terminal says quit, or a signal does."""
     parser = argparse.ArgumentParser()
@@ -128,6 +145,7 @@ def main() -> int:
     parser.add_argument("--situation", choices=sorted(SITUATIONS), default="window")
     parser.add_argument("--carries", default="", help="the lane whose operation runs in this console")
     parser.add_argument("--stall", action="store_true", help="SIGUSR1 holds the loop up for 1.5 s")
+    parser.add_argument("--continued", action="store_true", help="SIGUSR1 has the next write interrupted by SIGCONT")
     options = parser.parse_args()
     console_app.TICK = options.tick
     console_app.STOP_LIMIT = options.stop_limit
@@ -140,6 +158,8 @@ def main() -> int:
         hands.carried = (options.carries,) if options.carries else ()
     if options.stall:
         signal.signal(signal.SIGUSR1, lambda *_: time.sleep(1.5))
+    if options.continued:
+        continued_while_writing()
     return console_app.run_console(source, ascii=options.ascii, hands=hands)
 
 

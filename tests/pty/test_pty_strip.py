@@ -250,6 +250,16 @@ def test_stopped_for_a_moment_and_continued_it_cancels_too(start: Start, acted: 
     assert not acted.exists()
 
 
+def test_continued_in_the_middle_of_a_write_it_cancels_and_goes_on(start: Start, acted: Path) -> None:
+    """The terminal is taken again with writes of its own, which must not wait for the one that was interrupted."""
+    console = start("--continued")
+    opened(console)
+    console.process.send_signal(signal.SIGUSR1)
+    cancelled(console, "CANCELLED: the console was away")
+    assert not acted.exists()
+    assert console.quit() == 0
+
+
 def test_a_resize_cancels(start: Start, acted: Path) -> None:
     console = start()
     opened(console)
