@@ -194,14 +194,14 @@ def windowed(view: LaneView) -> bool:
 
 def same_situation(shown: Decision, fresh: Decision) -> None:
     """Raises Refused where the operator did not see what it takes now."""
-    if shown.denied:
-        raise Refused(shown.denied)
-    if shown.epoch not in (0, fresh.epoch):
-        raise Refused("the lease changed hands since this was shown; look again")
+    if shown.denied or fresh.denied:
+        raise Refused(shown.denied or fresh.denied)
     for name, words in (("takes_over", "takes"), ("break_glass", "is break-glass"), ("ends", "ends")):
         if getattr(fresh, name) and getattr(fresh, name) != getattr(shown, name):
             told = next((warning for warning in fresh.warnings if warning.startswith(f"{words} ")), words)
             raise Refused(f"it {told} now, which was not shown; look again")
+    if shown.epoch not in (0, fresh.epoch):
+        raise Refused("the lease changed hands since this was shown; look again")
 
 
 def changed(before: Plan, now: Plan) -> str:

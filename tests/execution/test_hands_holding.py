@@ -190,3 +190,17 @@ async def test_a_console_that_slept_looks_again_before_it_says_what_changed(scen
         scene.plan, asleep = whole, False
         await scene.ended((await begun).operation)
         assert scene.lines() == ["a"]
+
+
+async def test_who_took_the_lane_meanwhile_is_named(scene) -> None:  # type: ignore[no-untyped-def]
+    async with scene.hands() as hands:
+        await hands.open_window("lane", "swap to the new one", 1500, "lane")
+        await scene.until(lambda: scene.acting().lease is not None, "the lease is seen")
+        shown = [await hands.plan("lane", verb) for verb in (Verb.STOP, Verb.ROLLBACK)]
+        link, folder = hands.tenure.way("lane")
+        assert (await lease.take(link, folder, "ben", "ben@there 1", "a window", over=True)).granted
+        await scene.until(lambda: scene.acting().lease.operator == "ben", "ben's lease is seen")
+        for made, decision in shown:
+            with pytest.raises(Refused, match="ben since"):
+                await hands.begin(made, decision, typed(made))
+        assert scene.lines() == []
