@@ -8,6 +8,9 @@ VENV ?= .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt
 NEEDS_311 := import sys; sys.exit("laneswap needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)
+# Three processes, each with hosts of its own: most of the time is waiting. Code that many commands load is compiled once.
+BED = $(PY) -m pytest -m bed --bed -n 3 --dist worksteal $(ARGS)
+COMPILED = $(PY) -m compileall -q console widgets screens
 FLEET := cd tests/fleet && PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m bed
 
 .DEFAULT_GOAL := help
@@ -20,14 +23,16 @@ rehearse: $(VENV)/.user ## the console on the embedded fleet; ARGS="--headless -
 	@$(PY) -m console rehearse $(ARGS)
 
 test: $(VENV)/.dev ## all tests that need no root; says what it leaves out. With CI=true also those on real hosts
+	@$(COMPILED)
 	@failed=0; $(PY) -m pytest -n 4 --dist loadfile $(ARGS) || failed=1; \
-	if [ "$$CI" = true ]; then $(PY) -m pytest -m bed --bed -n 2 --dist loadfile $(ARGS) || failed=1; fi; exit $$failed
+	if [ "$$CI" = true ]; then $(BED) || failed=1; fi; exit $$failed
 
 bed: ## the tests on real systemd hosts with OpenSSH and Docker (root on Debian or Ubuntu; installs five packages)
 	@$(FLEET) install
 	@$(FLEET) base
 	@$(MAKE) --silent --no-print-directory $(VENV)/.dev
-	@$(PY) -m pytest -m bed --bed -n 2 --dist loadfile $(ARGS)
+	@$(COMPILED)
+	@$(BED)
 
 soak: $(VENV)/.dev ## the tests that are slow by nature; with root also those on real hosts
 	@$(PY) -m pytest -m soak --soak $(if $(filter 0,$(shell id -u)),--bed) $(ARGS)

@@ -54,9 +54,13 @@ POINTS: dict[str, Callable[[ActingDocker, Operator], bool]] = {
     "the retired one boots": lambda lane, console: RETIRED in lane.running(),
     "all is over": lambda lane, console: bool(ended(lane.host, "station")),
 }
+IN_CI = ("its intent is on its disk", "the lease is there", "the operation has its name")
+"""Before anything runs; test_bed_lid.py kills later ones."""
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize(
+    "point", [point if point in IN_CI else pytest.param(point, marks=pytest.mark.soak) for point in POINTS]
+)
 def test_a_console_that_is_killed_leaves_a_lane_that_serves_and_a_record(
     lane: ActingDocker, ana: Operator, point: str
 ) -> None:
@@ -102,6 +106,7 @@ def test_a_host_that_is_out_of_reach_for_a_while_finishes_by_itself(lane: Acting
     ana.ledger_good()
 
 
+@pytest.mark.soak  # test_bed_cut.py cuts the sessions as well
 def test_ssh_that_is_killed_and_restarted_does_not_matter(lane: ActingDocker, ana: Operator) -> None:
     lane.fault(OLD, boot=6)
     with ana.doing("rollback") as process:
@@ -134,6 +139,7 @@ def test_a_host_that_reboots_in_the_middle_says_what_is_half_done_and_is_carried
     ana.ledger_good()
 
 
+@pytest.mark.soak  # test_bed_cut.py has one
 def test_a_full_disk_at_the_head_sends_nothing(lane: ActingDocker, ana: Operator) -> None:
     lane.host.ssh(f"mkdir -p {STATE}")
     uid = lane.host.root("id", "-u", lane.host.user).strip()
@@ -166,6 +172,7 @@ def test_who_comes_second_is_told_who_holds_the_lane(lane: ActingDocker, ana: Op
     assert ben.records() == [] and lane.standing() is not None
 
 
+@pytest.mark.soak  # test_bed_cut.py has two
 def test_a_console_that_slept_is_fenced_off(lane: ActingDocker, ana: Operator, ben: Operator) -> None:
     """ana's laptop sleeps while ben takes the lane over and rolls back; awake again she is told, and sends nothing."""
     lane.fault(NEW, boot=25)
@@ -206,6 +213,7 @@ def test_a_bind_source_that_is_gone_is_no_way_back(lane: ActingDocker, ana: Oper
     assert lane.standing() == before
 
 
+@pytest.mark.soak  # test_bed_underneath.py has one
 def test_a_retired_container_that_exits_at_once_fails_the_rollback_and_says_so(
     lane: ActingDocker, ana: Operator
 ) -> None:
@@ -224,6 +232,7 @@ def test_a_retired_container_that_exits_at_once_fails_the_rollback_and_says_so(
     assert found is not None and found.revision == NEW
 
 
+@pytest.mark.soak  # test_bed_underneath.py has one
 def test_an_operators_own_stop_underneath_ends_the_wait(lane: ActingDocker, ana: Operator) -> None:
     lane.fault(OLD, boot=60)
     with ana.doing("rollback") as process:

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.bed, pytest.mark.timeout(900)]
 @pytest.fixture(scope="module")
 def installed(bed: Bed, three: tuple[BedHost, ...]) -> Iterator[ActingFleet]:
     """The launcher-and-watchdog lane on three hosts."""
-    found = ActingFleet(bed, three)
+    found = ActingFleet(bed, three, boot=1.5)
     try:
         found.install()
         yield found
@@ -36,21 +36,9 @@ def fleet(installed: ActingFleet) -> ActingFleet:
 
 
 @pytest.fixture
-def docker(three: tuple[BedHost, ...]) -> Iterator[ActingDocker]:
-    """The Docker lane on one host, serving NEW."""
-    found = ActingDocker(three[1])
-    try:
-        found.install()
-        found.serve()
-        yield found
-    finally:
-        found.clear()
-
-
-@pytest.fixture
 def cluster(bed: Bed) -> Iterator[ActingCluster]:
     """The flag-file lane on two hosts, serving NEW."""
-    found = ActingCluster(bed.hosts[:2])
+    found = ActingCluster(bed.hosts[:2], boot=1.5)
     try:
         found.install()
         found.serve()
@@ -135,6 +123,7 @@ def test_roll_the_fleet_back_and_forward(fleet: ActingFleet, tmp_path: Path) -> 
     assert fleet.site_revision() == NEW
 
 
+@pytest.mark.soak  # test_bed_docker_actions.py says it of another recipe
 def test_a_plan_that_was_looked_at_is_the_one_that_goes(fleet: ActingFleet, tmp_path: Path) -> None:
     console = console_for(fleet, tmp_path)
     looked_at = console.plan("stop")["plan"]
@@ -148,40 +137,42 @@ def test_a_plan_that_was_looked_at_is_the_one_that_goes(fleet: ActingFleet, tmp_
 # --- the Docker lane
 
 
-def test_the_actions_on_the_docker_lane(docker: ActingDocker, tmp_path: Path) -> None:
-    console, ids = console_for(docker, tmp_path), {name: seen.id for name, seen in docker.containers().items()}
-    new, old = docker.id_of(NEW), docker.id_of(OLD)
+@pytest.mark.soak  # as test_bed_docker_actions.py does, with other questions
+def test_the_actions_on_the_docker_lane(lane: ActingDocker, tmp_path: Path) -> None:
+    console, ids = console_for(lane, tmp_path), {name: seen.id for name, seen in lane.containers().items()}
+    new, old = lane.id_of(NEW), lane.id_of(OLD)
     refused = console.do("disarm")
     assert refused.code == REFUSED and "has no watchdog" in refused.text
 
-    went_well(console, docker.host, console.do("stop"))
-    assert docker.running() == [] and docker.standing() is None
-    went_well(console, docker.host, console.do("relaunch"))
-    assert {name: seen.id for name, seen in docker.containers().items()} == ids, "started again, not made anew"
-    found = docker.standing()
+    went_well(console, lane.host, console.do("stop"))
+    assert lane.running() == [] and lane.standing() is None
+    went_well(console, lane.host, console.do("relaunch"))
+    assert {name: seen.id for name, seen in lane.containers().items()} == ids, "started again, not made anew"
+    found = lane.standing()
     assert found is not None and found.revision == NEW
 
-    went_well(console, docker.host, console.do("rollback"))
-    found = docker.standing()
+    went_well(console, lane.host, console.do("rollback"))
+    found = lane.standing()
     assert found is not None and found.revision == OLD
-    names = {seen.id: name for name, seen in docker.containers().items()}
+    names = {seen.id: name for name, seen in lane.containers().items()}
     assert names == {
         new: "dsv41-vllm-v21-fused-split-RETIRED-REF",
         old: "dsv41-vllm-v20-nightly-BOUND-REF",
     }, "the names carry the state"
 
-    went_well(console, docker.host, console.do("rollback"))
-    found = docker.standing()
+    went_well(console, lane.host, console.do("rollback"))
+    found = lane.standing()
     assert found is not None and found.revision == NEW
-    assert {name: seen.id for name, seen in docker.containers().items()} == ids
+    assert {name: seen.id for name, seen in lane.containers().items()} == ids
 
 
-def test_restart_policies_go_with_the_roles(docker: ActingDocker, tmp_path: Path) -> None:
-    new, old = docker.id_of(NEW), docker.id_of(OLD)
-    docker.restart_policy(new, "unless-stopped")
-    console = console_for(docker, tmp_path)
-    went_well(console, docker.host, console.do("rollback"))
-    policies = {seen.id: seen.restart for seen in docker.containers().values()}
+@pytest.mark.soak  # within test_bed_docker_actions.py
+def test_restart_policies_go_with_the_roles(lane: ActingDocker, tmp_path: Path) -> None:
+    new, old = lane.id_of(NEW), lane.id_of(OLD)
+    lane.restart_policy(new, "unless-stopped")
+    console = console_for(lane, tmp_path)
+    went_well(console, lane.host, console.do("rollback"))
+    policies = {seen.id: seen.restart for seen in lane.containers().values()}
     assert policies == {new: "no", old: "unless-stopped"}, "what is kept stopped does not come back by itself"
 
 

@@ -47,7 +47,7 @@ def lane(bed: Bed, three: tuple[BedHost, ...]) -> Iterator[SmallLane]:
 async def test_what_differs_between_ranks_is_named(
     lane: SmallLane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looks, "SLOW_S", 2.0)
+    monkeypatch.setattr(looks, "SLOW_S", 1.0)
     async with feeding(lane.fleet_file(tmp_path), lane.hosts) as feed:
         watch = LaneWatch(feed, "dsv41")
         await watch.until(alike, "ranks that do not differ", compared)

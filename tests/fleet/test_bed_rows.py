@@ -14,6 +14,7 @@ from bed_watch import LaneWatch, feeding
 
 from console.alarms import alarms
 from console.feed import Feed
+from console.fleet import looks
 from console.readings.rows import RowCopies, RowCopy, RowState
 from console.snapshot import LaneView
 
@@ -47,7 +48,10 @@ def lane(bed: Bed, three: tuple[BedHost, ...]) -> Iterator[SmallLane]:
     found.clear()
 
 
-async def test_copies_are_shown_while_they_are_built_and_for_what_they_are(lane: SmallLane, tmp_path: Path) -> None:
+async def test_copies_are_shown_while_they_are_built_and_for_what_they_are(
+    lane: SmallLane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looks, "SLOW_S", 1.5)
     async with feeding(lane.fleet_file(tmp_path, NEXT), lane.hosts) as feed:
         watch = LaneWatch(feed, "dsv41")
         found = await watch.until(

@@ -145,7 +145,7 @@ async def test_watchdogs_are_shown_for_what_they_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Three lanes in one feed, side by side, as each state takes seconds to be seen."""
-    monkeypatch.setattr(looks, "SLOW_S", 3.0)
+    monkeypatch.setattr(looks, "SLOW_S", 1.5)
     own_recipe(tmp_path, "vllm-cluster-env", "user-watchdog", ('manager = "system"', 'manager = "user"'))
     lanes = LANES.format(script=script.host, unit=unit, bus=three[1])
     async with feeding(fleet_file(tmp_path, three, lanes), three) as feed:

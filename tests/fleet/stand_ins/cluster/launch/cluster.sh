@@ -75,7 +75,7 @@ up() {
   echo "waiting for $BASE/health (weights, draft, autotune and graph capture take many minutes)"
   began=$(date +%s)
   until healthy; do
-    sleep 1
+    sleep 0.2
     for rank in $(up_order); do
       [ "$(state "$rank")" = running ] && continue
       echo "rank $rank on ${NODES[$rank]} is $(state "$rank"); its last lines:"

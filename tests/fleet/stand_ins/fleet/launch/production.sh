@@ -128,11 +128,11 @@ preflight_all() {
 # RANK: returns once no engine's process is left there
 wait_free() {
   local try busy
-  for try in 1 2 3 4 5 6; do
+  for try in $(seq 1 30); do
     busy=$(on_rank "$1" "pgrep -fc 'sglang[.]launch_server'" 2>/dev/null | tail -n 1)
     [ "$busy" = 0 ] && { echo "  rank $1: GPU free"; return; }
     echo "  rank $1: GPU busy ($busy ), waiting"
-    sleep 1
+    sleep 0.2
   done
   echo "ABORT: rank $1 GPU still busy"
   exit 1

@@ -31,7 +31,7 @@ rm -f "$HOME/.sgl-watchdog.lock"
 PORT=$PORT bash "$HERE/production.sh" >>"$out" 2>&1 || fail "launch failed" 1
 began=$(date +%s)
 until healthy; do
-  sleep 1
+  sleep 0.2
   [ $(($(date +%s) - began)) -gt "$READY_LIMIT" ] &&
     fail "not healthy after 40 min (docker logs sgldsv41 on each node)" 2
   docker ps --format '{{.Names}}' | grep -qx sgldsv41 ||
