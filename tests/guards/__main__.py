@@ -15,6 +15,9 @@ from guards.mutant import Mutant
 from guards.table import ROWS
 from guards.trial import Unusable, Verdict, copied, failed, tried
 
+BASELINE_LIMIT_S = 3600.0
+"""Seconds for all named tests with every guard in place."""
+
 
 def chosen(words: Sequence[str], *, bed: bool) -> list[Mutant]:
     """The rows that need real hosts, or those that do not; with `words` those whose guard, file or test has one."""
@@ -24,11 +27,11 @@ def chosen(words: Sequence[str], *, bed: bool) -> list[Mutant]:
     return [row for row in rows if any(word in " ".join((row.guard, row.file, *row.tests)) for word in words)]
 
 
-def baseline(rows: Sequence[Mutant], *, bed: bool) -> list[str]:
+def baseline(rows: Sequence[Mutant], *, bed: bool, jobs: int) -> list[str]:
     """Named tests that fail with every guard in place. Raises Unusable."""
     tests = sorted({test for row in rows for test in row.tests})
     with copied() as copy:
-        return sorted(failed(copy, tests, bed=bed))
+        return sorted(failed(copy, tests, bed=bed, limit=BASELINE_LIMIT_S, jobs=jobs))
 
 
 def run(rows: Sequence[Mutant], jobs: int) -> list[Verdict]:
@@ -74,15 +77,16 @@ def main(arguments: Sequence[str]) -> int:
         for row in rows:
             print(f"{row.guard}  ({row.file})")
         return 0 if rows else 2
+    jobs = 1 if given.bed else max(1, given.jobs)
     if not given.no_baseline:
         try:
-            broken = baseline(rows, bed=given.bed)
+            broken = baseline(rows, bed=given.bed, jobs=jobs)
         except Unusable as error:
             broken = [str(error)]
         if broken:
             print("these fail with every guard in place:", *broken, sep="\n  ")
             return 1
-    verdicts = run(rows, 1 if given.bed else max(1, given.jobs))
+    verdicts = run(rows, jobs)
     killed = sum(verdict.killed for verdict in verdicts)
     print(f"{len(verdicts)} guards: {killed} killed, {len(verdicts) - killed} not")
     return 0 if killed == len(verdicts) else 1

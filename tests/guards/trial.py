@@ -87,16 +87,25 @@ def without(mutant: Mutant, copy: Path) -> Iterator[None]:
         file.write_text(before)
 
 
-def failed(copy: Path, tests: Sequence[str], *, bed: bool) -> set[str]:
+def failed(copy: Path, tests: Sequence[str], *, bed: bool, limit: float = 0.0, jobs: int = 1) -> set[str]:
     """Those of the named tests that fail in the copy; one that only its fixtures end counts as not failed.
 
-    Raises Unusable where they cannot be run.
+    `limit` in seconds for all of them, that of one mutant if left out. Raises Unusable where they cannot be run.
     """
     report = copy.parent / "report.xml"
     report.unlink(missing_ok=True)
-    # in this order: a mutant that hangs is noticed by the limit of the tests' own waits, else by ours
+    # a mutant that hangs is noticed by the tests' own limits first
     argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *tests]
     argv += ["--soak", "--bed"] if bed else []
+    argv += ["-n", str(jobs), "--dist", "loadfile"] if jobs > 1 else []
+    status, said = _run(argv, copy, limit or (BED_LIMIT_S if bed else LIMIT_S))
+    if status not in (0, 1):
+        raise Unusable(f"pytest ended with {status}: {_last(said)}")
+    return _failed(report, tests)
+
+
+def _run(argv: Sequence[str], copy: Path, limit: float) -> tuple[int, str]:
+    """Exit status and output of a command in the copy; nothing of it is left. Raises Unusable."""
     # before the installed checkout, also for the programs that tests start
     environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "CI": ""}
     child = subprocess.Popen(
@@ -111,16 +120,14 @@ def failed(copy: Path, tests: Sequence[str], *, bed: bool) -> set[str]:
         start_new_session=True,
     )
     try:
-        said, _ = child.communicate(timeout=BED_LIMIT_S if bed else LIMIT_S)
+        said, _ = child.communicate(timeout=limit)
     except subprocess.TimeoutExpired as error:
         _end(child)
-        raise Unusable(f"no end after {BED_LIMIT_S if bed else LIMIT_S} s") from error
+        raise Unusable(f"no end after {limit:.0f} s") from error
     except BaseException:
         _end(child)
         raise
-    if child.returncode not in (0, 1):
-        raise Unusable(f"pytest ended with {child.returncode}: {_last(said)}")
-    return _failed(report, tests)
+    return child.returncode, said
 
 
 def _end(child: subprocess.Popen[str]) -> None:
