@@ -105,7 +105,7 @@ def failed(copy: Path, tests: Sequence[str], *, bed: bool, limit: float = 0.0, j
 
 
 def _run(argv: Sequence[str], copy: Path, limit: float) -> tuple[int, str]:
-    """Exit status and output of a command in the copy; nothing of it is left. Raises Unusable."""
+    """Exit status and output of a command in the copy, which is ended at the limit. Raises Unusable."""
     # before the installed checkout, also for the programs that tests start
     environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "CI": ""}
     child = subprocess.Popen(
