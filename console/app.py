@@ -53,6 +53,8 @@ TICK, BLURRED_TICK = 0.25, 1.0
 """Seconds between two pictures on screen, with the terminal in focus and without."""
 NOTICE_SECONDS, BEGUN_SECONDS = 6.0, 2.0
 """How long one line from the console itself stays; and one that says what began, where that is seen to go on."""
+READ_A_SECOND = 20.0
+"""Characters: a reason of three rows has to be read to its end."""
 BEGUN: tuple[OperationState, ...] = (OperationState.RUNNING,)
 LEFT: tuple[OperationState, ...] = (OperationState.HALF_DONE, OperationState.LOST)
 """As what something that began is seen on the screen, and something that was left in its middle."""
@@ -353,7 +355,7 @@ class LaneswapApp(ActingKeys, App[Any], inherit_bindings=False):
         """One line for the operator, on the NEXT row; under a stock screen as a toast."""
         self._notice, self._begun, self._seen_as = sanitize.line(text), begun, BEGUN
         self._said_at = time.monotonic()
-        self._notice_until = self._said_at + NOTICE_SECONDS
+        self._notice_until = self._said_at + NOTICE_SECONDS + len(self._notice) / READ_A_SECOND
         if self.screen is self.front():
             self.redraw()
         else:

@@ -16,6 +16,7 @@ from screens.prompt import Candidates, Prompt
 from widgets.bars import AlarmBar, HeaderBar, KeyBar, LampsBar, NextBar, RailBar
 from widgets.glance import Glance, StripGlance
 from widgets.pane import Drawn
+from widgets.said import SaidPane, said_height
 from widgets.strip import StripPane, strip_height
 
 
@@ -34,6 +35,7 @@ class FramedScreen(ConsoleScreen, inherit_bindings=False):
         self.drawn: dict[str, Drawn] = {}
         self.places: dict[str, Place] = {}
         self.strip = StripPane(id="strip")
+        self.said = SaidPane(id="said")
         self.candidates = Candidates()
         self.prompt = Prompt()
         self._last: Glance | None = None
@@ -54,6 +56,7 @@ class FramedScreen(ConsoleScreen, inherit_bindings=False):
         }
         self.drawn = {**bars, **dict(self.middle())}
         yield from self.drawn.values()
+        yield self.said
         yield self.strip
         yield self.candidates
         yield self.prompt
@@ -81,6 +84,7 @@ class FramedScreen(ConsoleScreen, inherit_bindings=False):
             except Exception as error:
                 self.console_app.fault(f"pane {name}", error)
         self._last = glance
+        self._lay_said(glance)
         self._lay_strip(glance)
 
     def show_strip(self, strip: StripGlance) -> None:
@@ -88,6 +92,7 @@ class FramedScreen(ConsoleScreen, inherit_bindings=False):
         if self._last is None:
             return
         glance = self._last = replace(self._last, strip=strip)
+        self._lay_said(glance)
         self._lay_strip(glance)
         for name in ("next", "keys"):
             if name in self.places:
@@ -102,11 +107,25 @@ class FramedScreen(ConsoleScreen, inherit_bindings=False):
         _put(self.strip, place)
         self.strip.show(glance, (place.width, place.height))
 
+    def _lay_said(self, glance: Glance) -> None:
+        """What has no room on the NEXT row stands right above it."""
+        top, bottom = self._middle_rows()
+        height = said_height(glance, self.size.width, bottom - top)
+        self.said.display = height > 0
+        if height:
+            _put(self.said, Place(0, bottom - height, self.size.width, height))
+            self.said.show(glance, (self.size.width, height))
+
+    def _middle_rows(self) -> tuple[int, int]:
+        """The row below the bars on top, and that of NEXT."""
+        top = max((p.y + p.height for name, p in self.places.items() if name in _ABOVE), default=0)
+        bottom = min((p.y for name, p in self.places.items() if name in ("next", "keys")), default=self.size.height)
+        return top, bottom
+
     def strip_place(self) -> Place:
         """Where the strip stands on this terminal: full width, between the alarm line and NEXT."""
         columns, rows = self.size
-        top = max((p.y + p.height for name, p in self.places.items() if name in _ABOVE), default=0)
-        bottom = min((p.y for name, p in self.places.items() if name in ("next", "keys")), default=rows)
+        top, bottom = self._middle_rows()
         height = strip_height(columns, rows, bottom - top)
         return Place(0, bottom - height, columns, height)
 

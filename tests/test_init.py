@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from console.cli import run
 from console.fleet.inventory import Fleet, FleetError, load, parse
-from console.fleet.recipe import apply_recipes
+from console.fleet.recipe import apply_recipes, load_recipe
 from console.headless import EXIT_GOOD, EXIT_USAGE
 from console.setup import init as setup
 from console.setup.init import from_site, from_words, save
@@ -277,3 +277,15 @@ def test_a_root_that_is_given_goes_before_a_guess(tmp_path: Path) -> None:
     assert not any(row.startswith("vars.root") for row in made_file.open)
     words = from_words(["a"], "http://127.0.0.1:1", "sglang-fleet-env", "f", "main", "/srv")
     assert parse(words.text).lanes["main"].vars == {"root": "/srv"}
+
+
+@pytest.mark.parametrize("root", ["", "/srv"])
+def test_the_variables_of_a_lane_stand_in_one_table(root: str) -> None:
+    text = from_words(["a"], "http://127.0.0.1:1", "sglang-fleet-env", "f", "main", root).text
+    heads = [line for line in text.splitlines() if line.lstrip("# ").startswith("[lanes.main.vars]")]
+    assert heads == ["[lanes.main.vars]" if root else "# [lanes.main.vars]"]
+    names = load_recipe("sglang-fleet-env").vars
+    said = text.replace("# [lanes.main.vars]", "[lanes.main.vars]")
+    for name in names:
+        said = said.replace(f'# {name} = "..."', f'{name} = "/x"')
+    assert set(parse(said).lanes["main"].vars) == set(names), "with the signs taken away it is read"

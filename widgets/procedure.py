@@ -12,6 +12,7 @@ from widgets.cells import Line, measure
 from widgets.glance import Glance, StripGlance
 from widgets.ink import BOLD, CHIP, CHIP_ACT, CHIP_LOOK, DIM, FAINT, LABEL, LOOK, TEXT, Ink, Row
 from widgets.pane import Bar
+from widgets.said import fits
 from widgets.stripsteps import STAGES, parts, serving_after
 
 _SHORT = {"watchdog": "wd", "evidence": "logs"}
@@ -198,7 +199,7 @@ def next_line(glance: Glance, width: int) -> Row:
     after = line.put(1, "NEXT", LABEL) + 2
     if glance.strip is not None:
         return _with(line, after, width, _of_strip(glance, glance.strip), glance)
-    if glance.notice:
+    if glance.notice and fits(glance, width):
         line.put(after, glance.notice, BOLD, to=width - 1)
         return line.build()
     return _with(line, after, width, _of_lane(glance), glance)

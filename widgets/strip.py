@@ -11,7 +11,7 @@ from widgets.cells import Line, cut, measure
 from widgets.glance import Glance, StripGlance
 from widgets.ink import ACCENT, BOLD, BRIGHT, CHIP, DIM, STRONG, TEXT, WORDS, Ink, Row, ink_of
 from widgets.pane import Bar
-from widgets.stripfacts import Fact, facts, kept, wrapped
+from widgets.stripfacts import Fact, facts, kept, on_one_row, wrapped
 from widgets.stripsteps import SURFACE, parts, steps_table, table_height
 
 HEADINGS = {
@@ -140,12 +140,13 @@ def _body(glance: Glance, strip: StripGlance, width: int, room: int, spill: list
 
 
 def _one_column(strip: StripGlance, found: list[Fact], width: int, room: int) -> list[Fact]:
-    """Where it is narrow: who is cut off and what it leads to go before notes and where the lane stands, and warnings
-    leave room for the steps."""
+    """Where it is narrow: from and to share a row, who is cut off goes before notes, and warnings leave room for the
+    steps."""
     wanted = _stage_rows(strip)
-    for spare in ("note", "from"):
-        if len(wrapped(found, width - 1 - 3 - _VALUE)) + wanted > room:
-            found = [fact for fact in found if fact.label != spare]
+    if len(wrapped(found, width - 1 - 3 - _VALUE)) + wanted > room:
+        found = on_one_row(found, width - 1 - 3 - _VALUE)
+    if len(wrapped(found, width - 1 - 3 - _VALUE)) + wanted > room:
+        found = [fact for fact in found if fact.label != "note"]
     return kept(found, max(5, room - wanted))
 
 

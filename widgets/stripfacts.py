@@ -107,6 +107,17 @@ def _later(plan: Plan) -> Fact:
     return Fact("takes", took, "from B until it serves" if took else "how long is not known")
 
 
+def on_one_row(found: list[Fact], size: int) -> list[Fact]:
+    """`to  c0ffee1  from df42c10`: where it is narrow, where the lane goes and where it stands share a row."""
+    origin = next((fact for fact in found if fact.label == "from" and fact.rest), None)
+    to = next((fact for fact in found if fact.label == "to"), None)
+    if origin is None or to is None or not to.strong:
+        return found
+    whole = ", ".join(text for text in (f"from {origin.rest}", to.rest) if text)
+    both = replace(to, rest=whole if measure(f"{to.strong}  {whole}") <= size else f"from {origin.rest}")
+    return [both if fact is to else fact for fact in found if fact is not origin]
+
+
 def wrapped(found: list[Fact], size: int) -> list[Fact]:
     """Each fact on as many rows as its words need; a row that goes on has no label."""
     rows: list[Fact] = []

@@ -76,15 +76,19 @@ def _lane(found: Found, lane: str) -> Iterator[str]:
     yield '# consumers = ["..."]        # who depends on the lane'
     yield '# front = "http://..."       # a proxy in front of the engine'
     yield ""
+    yield from _vars(found, lane)
+
+
+def _vars(found: Found, lane: str) -> Iterator[str]:
+    """One table: what is known of it, and as comments what the recipe may be told besides."""
+    more = [name for name in found.variables if name != "root" or not found.root]
+    if not found.root and not more:
+        return
+    yield f"[lanes.{_key(lane)}.vars]" if found.root else f"# [lanes.{_key(lane)}.vars]"
     if found.root:
-        yield f"[lanes.{_key(lane)}.vars]"
         yield f"root = {_quoted(found.root)}"
-        yield ""
-    for name in found.variables:
-        if name != "root" or not found.root:
-            yield f"# [lanes.{_key(lane)}.vars]"
-            yield f'# {name} = "..."'
-            yield ""
+    yield from (f'# {name} = "..."' for name in more)
+    yield ""
 
 
 def _rest(lane: str) -> Iterator[str]:

@@ -27,7 +27,7 @@ from console.lamps import lamps
 from console.readings.acting_types import OperationState, StepState
 from console.snapshot import Snapshot
 from screens.view import hints
-from widgets import bars, strip, stripsteps
+from widgets import bars, said, strip, stripsteps
 from widgets.glance import Glance, StripGlance
 from widgets.header import window_words
 from widgets.ink import CHIP, CHIP_ACT, CHIP_KEY, Row, text_of
@@ -96,6 +96,35 @@ SHOWN: dict[str, StripGlance] = {
         asked="name of the operator who takes it", typed="ben", warnings=("watchdog is still off, for 1m10s: D first",),
     ),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["rollback counts down", "name typed", "break-glass", "stop says who uses it"])
+def test_the_smallest_strip_says_from_and_to(name: str) -> None:
+    shown = SHOWN[name]
+    assert shown.plan is not None
+    drawn = [text_of(row) for row in strip.rows(glance_of(80, shown), 80, 15)]
+    told = " ".join(drawn)
+    assert any(row.strip().startswith("to ") and shown.plan.target in row for row in drawn), drawn
+    assert "from" in told.split() and shown.plan.origin.split(",")[0] in told, drawn
+
+
+LONG = (
+    "DENIED: dsv41 is held by ben since 21:40, who may be typing: call ben first, or take the lane over "
+    "from them with H. Nothing was sent."
+)
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_what_has_no_room_on_the_next_row_is_said_to_its_end_above_it(columns: int) -> None:
+    glance = replace(glance_of(columns, None), notice=LONG)
+    height = said.said_height(glance, columns, 15)
+    short = replace(glance, notice=LONG[: columns - 10])
+    assert said.said_height(short, columns, 15) == 0 and short.notice in text_of(bars.next_line(short, columns))
+    assert height == 3
+    drawn = [text_of(row) for row in said.rows(glance, columns, height)]
+    assert " ".join(" ".join(drawn[1:]).split()) == LONG
+    assert LONG[:20] not in text_of(bars.next_line(glance, columns)), "said once"
+    assert said.said_height(replace(glance, strip=SHOWN["name typed"]), columns, 15) == 0, "a strip says its own"
 
 
 def glance_of(
