@@ -250,6 +250,7 @@ def test_make_targets_that_are_mentioned_exist() -> None:
 
 ALLOWED = (
     *("/proc", "/sys", "/etc", "/bin/sh", "/var/run/docker.sock", "/var/tmp/laneswap", "/var/tmp/dsv41-"),
+    "/dev/shm/laneswap-UID",
     *("/health", "/metrics", "/v1/", "/server_info", "/version", "/model", "/api/models/"),
 )
 """Paths of every Linux host, of an engine's and a Hub's HTTP, of Docker's API, and of a published watchdog."""

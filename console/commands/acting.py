@@ -30,6 +30,9 @@ POLL_S = 0.1
 LOST_AFTER_S = 30.0
 """Seconds without news of an operation after which a follower says that it does not know."""
 
+CLEARED_IN_S = 60.0
+"""Seconds in which a start whose answer was lost is looked up."""
+
 VerbName = Literal["disarm", "arm", "stop", "relaunch", "rollback"]
 LaneName = Annotated[str, Parameter(help="The lane, as the fleet file names it.")]
 YesLane = Annotated[str, Parameter(name="--yes-lane", help="The lane's name, instead of typing it.")]
@@ -204,11 +207,28 @@ async def _do(
             return _refuse(str(refused))
         except Unclear as unclear:
             print(line(f"outcome unknown: {unclear}", 600), file=sys.stderr)
-            return EXIT_UNKNOWN
+            return await _looked_up(ready, unclear.operation)
         print(line(begun.words, 400), flush=True)
         if detach and begun.runs_on == "head":
             return EXIT_GOOD
         return await follow(ready, begun.operation)
+
+
+async def _looked_up(ready: Ready, op: str) -> int:
+    """A start whose answer was lost: followed once it is known to have begun."""
+    from console.execution.clearing import Cleared
+
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(CLEARED_IN_S):
+            while ready.hands.cleared(op) is Cleared.UNKNOWN and not ready.asked.is_set():  # noqa: ASYNC110 - it is asked
+                await asyncio.sleep(POLL_S)
+    found = ready.hands.cleared(op)
+    if found is Cleared.NEVER:
+        return EXIT_NEEDS_OPERATOR  # what was found is told by the hands
+    if found is not Cleared.UNKNOWN:
+        return await follow(ready, op)
+    print(f"whether {op} began is still not known: `laneswap attach {ready.lane}`", file=sys.stderr)
+    return EXIT_UNKNOWN
 
 
 def _refuse(words: str) -> int:

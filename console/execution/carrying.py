@@ -8,22 +8,22 @@ import asyncio
 import json
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from console.actions.plan import Plan, Probe, Stage, Step, Verb
+from console.actions.plan import Plan, Verb
 from console.actions.underway import head_now
 from console.execution import detached, policy, sequence_head
 from console.execution.broken import spares
+from console.execution.placing import filled, with_debts
 from console.execution.policy import Grant, Refused
-from console.execution.scripts import script
 from console.execution.sequence import Operation, compile_operation, taken_over
 from console.execution.sequence_console import InConsole, run_in_console
 from console.execution.sequence_head import OnHead
 from console.execution.sequence_reach import reach_from_head, ways_to_try
 from console.execution.situation import Me
-from console.execution.tenure import DEBTS, Ground, stamp
+from console.execution.tenure import Ground, stamp
 from console.reach.link import Link
 from console.readings.acting_types import Lease, OperationState, StepState, StepView
 from console.readings.acting_types import Operation as OperationSeen
@@ -50,7 +50,12 @@ class Begun:
 
 
 class Unclear(Exception):
-    """It may or may not have begun: it has to be looked up before anything else is done."""
+    """It may or may not have begun: this console looks it up, and tells, before anything else is done."""
+
+    def __init__(self, words: str, operation: str = "") -> None:
+        """`operation`: its id."""
+        super().__init__(words)
+        self.operation = operation
 
 
 def operation_id(verb: Verb) -> str:
@@ -162,7 +167,9 @@ class Carrying:
             if started.started:
                 return Begun(op, "head", f"{plan.verb.value} began: operation {op}, detached on {plan.head}")
             if started.unknown or started.fenced or not (started.cannot or glass):
-                raise (Unclear if started.unknown else Refused)(_not_started(started))
+                if started.unknown:
+                    raise Unclear(f"whether {op} began is not known: {started.problem}; it is being looked up", op)
+                raise Refused(_not_started(started))
             ways = started.problem
         return await self._here_then(operation, plan, ways, glass=glass)
 
@@ -325,7 +332,9 @@ def _not_started(found: OnHead) -> str:
     if found.fenced:
         return f"fenced off: {found.problem}"
     if found.unknown:
-        return f"whether it began is not known: {found.problem}. Look before you try again: `laneswap attach`"
+        return (
+            f"whether it began is not known: {found.problem}. It is being looked up: wait for that before you try again"
+        )
     return found.problem
 
 
@@ -333,69 +342,3 @@ def _hosts(plan: Plan) -> set[str]:
     steps = (*plan.steps, *plan.rescue)
     probes = [probe for step in steps for probe in (*step.before, *step.already, *step.after, *step.watch)]
     return {step.host for step in steps} | {probe.host for probe in probes}
-
-
-# Placeholders and debts
-
-
-def filled(plan: Plan, folder: str, op: str, spare: Mapping[str, str] | None = None) -> Plan:
-    """The plan with `{state}` and `{evidence}`, where they are whole words of a command, put in: those of the host on
-    which it runs. `spare`: by host whose own folder cannot be used."""
-
-    def put(host: str, argv: Sequence[str]) -> tuple[str, ...]:
-        there = (spare or {}).get(host, folder)
-        words = {"{state}": there, "{evidence}": f"{there}/ops/{op}/evidence"}
-        return tuple(words.get(word, word) for word in argv)
-
-    def probes(given: tuple[Probe, ...]) -> tuple[Probe, ...]:
-        return tuple(replace(probe, argv=put(probe.host, probe.argv)) for probe in given)
-
-    def step(given: Step) -> Step:
-        return replace(
-            given,
-            argv=put(given.host, given.argv),
-            before=probes(given.before),
-            already=probes(given.already),
-            after=probes(given.after),
-            watch=probes(given.watch),
-        )
-
-    return replace(plan, steps=tuple(map(step, plan.steps)), rescue=tuple(map(step, plan.rescue)))
-
-
-def with_debts(plan: Plan, folder: str, debt: str, *, must: bool = True) -> Plan:
-    """The plan with what is owed written down on the head before the watchdog is switched off, and struck out once it
-    is armed again; without a `debt` only that: by the sequence itself, so that no console has to live for it. `must`
-    is False where the head's folder is known to be broken: the step says so, and break-glass goes on."""
-    steps: list[Step] = []
-    owes = bool(debt) and plan.verb is not Verb.ARM
-    for step in plan.steps:
-        if owes and step.stage is Stage.WATCHDOG and step.argv:
-            steps.append(
-                _debt_step(
-                    "owe-watchdog",
-                    plan.head,
-                    "write down that the watchdog is owed",
-                    debt,
-                    folder,
-                    # nothing holds the way back up; a watchdog that is only switched off must not go unowed
-                    optional=plan.verb is not Verb.DISARM or not must,
-                )
-            )
-            owes = False
-        steps.append(step)
-    if plan.pays or any(step.stage is Stage.ARM for step in plan.steps):
-        steps.append(_debt_step("settle-watchdog", plan.head, "strike out the debt", "", folder))
-    return replace(plan, steps=tuple(steps))
-
-
-def _debt_step(name: str, head: str, title: str, debt: str, folder: str, *, optional: bool = True) -> Step:
-    put = script("put" if debt else "drop")
-    size = [str(len(debt.encode()))] if debt else []
-    # the runner's own fence stands before it; under a newer epoch, once taken over, this one would refuse
-    argv = ("sh", "-c", put, "laneswap", folder, "-", DEBTS, *size)
-    stage = Stage.WATCHDOG if debt else Stage.ARM
-    return Step(
-        name, stage, title, head, argv,
-        limit=10.0, stdin=debt, usual=0.2, basis="estimate", optional=optional, again=True,
-    )  # fmt: skip

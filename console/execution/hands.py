@@ -18,6 +18,7 @@ from console.actions.telling import command_words
 from console.actions.underway import runs
 from console.execution import policy
 from console.execution.carrying import Begun, Carrying, Unclear, operation_id
+from console.execution.clearing import Cleared
 from console.execution.deciding import NO_WISH, Deciding, Wish, changed, same_situation, windowed
 from console.execution.holding import Holding
 from console.execution.inflight import alone, beginning
@@ -163,7 +164,7 @@ class Hands:
         try:
             return await self._carrying.begin(view, plan, op, held, grant, ledgered=ledgered, deadline=deadline)
         except Unclear:
-            self.recording.look_after(op, plan.lane, plan.id)
+            self.recording.look_after(op, plan.lane, plan.id, unclear=True)
             raise
 
     async def _not_begun(self, plan: Plan, op: str, epoch: int, why: str) -> None:
@@ -281,6 +282,10 @@ class Hands:
     def carries(self) -> tuple[str, ...]:
         """Lanes whose operation runs in this console, and is cut when it closes."""
         return tuple(sorted(self._carrying.here()))
+
+    def cleared(self, op: str) -> Cleared:
+        """What was found out of a start whose answer was lost (`Unclear`); it is asked for again and again."""
+        return self.recording.cleared(op)
 
     def seen_here(self, lane: str) -> Operation | None:
         """The operation that this console carries out itself, where its head may not tell of it."""

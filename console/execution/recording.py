@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from console.execution import files
 from console.execution.aftercare import Aftercare
+from console.execution.clearing import Cleared, clear_up
 from console.execution.detached import Phase
 from console.execution.inflight import is_beginning
 from console.execution.ledger import CARRIED_ON, Entry, Ledger, LedgerError
@@ -36,6 +37,8 @@ LAST_LOOK_S = 2.0
 """Seconds that the last one of these looks may take when the console ends."""
 LATE_S = 5.0
 """Seconds that what a console sent before it died may take to arrive."""
+LOST_S = 30.0
+"""Seconds after which a start that has left no trace on the head is kept from beginning at all."""
 NOT_BEGUN = "not begun"
 """The outcome of an intent that nothing came of."""
 LEDGER = "ledger.jsonl"
@@ -61,6 +64,8 @@ class _Open:
     """It was the newest of its lane once."""
     due: float | None = None
     """Loop time of the next look for it by its name; None before it was missed."""
+    sent: float | None = None
+    """Seconds of the event loop's clock at which it was sent without an answer; None once it is known that it began."""
 
 
 class Recording:
@@ -76,6 +81,8 @@ class Recording:
         self._problem = ""
         self._known: set[str] = set()
         """Operations that stand in the ledger."""
+        self._never: set[str] = set()
+        """Operations of this console whose start was lost and that never began."""
         self._read = False
         self._turn = asyncio.Lock()
         self._after = Aftercare(ground, ledger, tenure, tell, self.sync_soon)
@@ -84,11 +91,22 @@ class Recording:
         """Lanes on which an operation of ours has no outcome yet."""
         return {one.lane for one in self._open.values()}
 
-    def look_after(self, op: str, lane: str, plan_id: str, *, after: float | None = None) -> None:
-        """Record what becomes of it; with `after` only what its journal says later than that, by the head's clock."""
+    def look_after(
+        self, op: str, lane: str, plan_id: str, *, after: float | None = None, unclear: bool = False
+    ) -> None:
+        """Record what becomes of it; with `after` only what its journal says later than that, by the head's clock.
+        `unclear`: nobody knows whether it began; that is found out first, and told."""
         held = self._tenure.held(lane)
         self._known.add(op)
-        self._open[op] = _Open(lane, plan_id, held.epoch if held else 0, after=after)
+        sent = asyncio.get_running_loop().time() if unclear else None
+        self._open[op] = _Open(lane, plan_id, held.epoch if held else 0, after=after, sent=sent)
+
+    def cleared(self, op: str) -> Cleared:
+        """What is known of a start whose answer was lost."""
+        if op in self._never:
+            return Cleared.NEVER
+        kept = self._open.get(op)
+        return Cleared.UNKNOWN if kept is not None and kept.sent is not None else Cleared.BEGAN
 
     def ended_here(self, one: InConsole) -> None:
         """What this console carried out, ended, and could not tell the head of: recorded and told all the same."""
@@ -166,6 +184,9 @@ class Recording:
         await self._write_up(operation)
         if (kept := self._open.get(operation.id)) is None:
             return
+        if kept.sent is not None and operation.spoke is None:
+            return  # its name alone is no proof that it began
+        self._began(operation.id, kept)
         kept.seen = True
         if _not_yet(operation, kept):
             return
@@ -207,23 +228,44 @@ class Recording:
                     view = self._ground.snapshot().lane(kept.lane)
                 except KeyError:
                     continue  # a lane that the fleet has no more
-                acting = view.acting.value if view.acting is not None else None
-                newest = acting.operation if acting is not None else None
-                known = kept.since is not None or kept.seen  # one that was just begun is not the newest here yet
-                if not known or acting is None or (newest is not None and newest.id == op):
+                if not _is_missed(op, kept, view):
                     continue
                 if kept.due is None:  # one of our own that another one followed is given time to say how it ended
-                    kept.due = now + UP_EVERY_S if kept.since is None else now
+                    kept.due = now + UP_EVERY_S if kept.since is None and kept.sent is None else now
                 if now < kept.due and not last:
                     continue
                 kept.due = now + UP_EVERY_S
                 try:
-                    await self._found_out(op, kept, acting.clock)
+                    await (self._clear_up if kept.sent is not None else self._found_out)(op, kept, view)
                 except LedgerError as error:
                     self._complain(error)
 
-    async def _found_out(self, op: str, kept: _Open, clock: float) -> None:
-        """By the head's own word alone, at `clock` of the head: the picture may be older than the operation."""
+    async def _clear_up(self, op: str, kept: _Open, view: LaneView) -> None:
+        """Whether a start of this console without an answer has begun. Raises LedgerError."""
+        link, folder = self._tenure.way(kept.lane)
+        late = asyncio.get_running_loop().time() - (kept.sent or 0.0) > LOST_S
+        match await clear_up(link, folder, op, kept.epoch or None, late=late):
+            case Cleared.BEGAN | Cleared.PASSED as found:
+                self._began(op, kept)
+                kept.seen = found is Cleared.PASSED
+            case Cleared.NEVER:
+                text = "its start was lost on the way and never arrived: nothing was sent to the lane"
+                entry = Entry(kept.lane, text, op=op, epoch=kept.epoch, plan=kept.plan, result=NOT_BEGUN)
+                await asyncio.to_thread(self._ledger.once, Kind.OUTCOME, entry)
+                self._never.add(op)
+                self._open.pop(op, None)
+                self._tell(f"{op} never began: its start was lost on the way, and cannot arrive any more")
+                self.sync_soon(kept.lane)
+                await self._settle(view)
+
+    def _began(self, op: str, kept: _Open) -> None:
+        if kept.sent is not None:
+            kept.sent = None
+            self._tell(f"{op} did begin: only the answer was lost")
+
+    async def _found_out(self, op: str, kept: _Open, view: LaneView) -> None:
+        """By the head's own word alone: the picture may be older than the operation. Raises LedgerError."""
+        clock = view.acting.value.clock if view.acting is not None and view.acting.value is not None else 0.0
         link, folder = self._tenure.way(kept.lane)
         plan, journal = await asyncio.gather(
             *(files.read(link, folder, f"ops/{op}/{name}") for name in ("plan.json", "journal.jsonl"))
@@ -316,6 +358,16 @@ class Recording:
         if str(error) != self._problem:
             self._problem = str(error)
             self._tell(f"ledger: {error}")
+
+
+def _is_missed(op: str, kept: _Open, view: LaneView) -> bool:
+    """Whether the head has to be asked for it by its name: no picture tells of it."""
+    if kept.sent is not None:
+        return True
+    acting = view.acting.value if view.acting is not None else None
+    newest = acting.operation if acting is not None else None
+    known = kept.since is not None or kept.seen  # one that was just begun is not the newest here yet
+    return known and acting is not None and (newest is None or newest.id != op)
 
 
 def _not_yet(operation: Operation, kept: _Open) -> bool:

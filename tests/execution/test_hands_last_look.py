@@ -66,7 +66,7 @@ async def test_what_was_not_shown_is_refused(scene: Any) -> None:
         link, folder = hands.tenure.way("lane")
         assert (await lease.take(link, folder, "ben", "ben@there 1", "a window", ttl=1)).granted
         await scene.until(lambda: (a := scene.acting()).lease and a.lease.expired(a.clock), "it ran out")
-        with pytest.raises(Refused, match="takes the lane over now, which was not shown"):
+        with pytest.raises(Refused, match=r"takes over the lease that ran out: ben .* now, which was not shown"):
             await hands.begin(made, decision, typed(made))
     assert scene.lines() == []
 
@@ -90,7 +90,8 @@ async def test_a_leave_that_is_given_and_not_spent_begins_nothing(scene: Any, mo
         monkeypatch.setattr(policy, "spend", refuses)
         with pytest.raises(Refused, match="spent already"):
             await hands.begin(made, decision, typed(made))
-        assert not [record for record in await hands.ledger() if record.kind is Kind.INTENT]
+        kinds = [(record.kind, record.result) for record in await hands.ledger() if record.op]
+        assert kinds == [(Kind.INTENT, ""), (Kind.OUTCOME, "not begun")]
     assert scene.lines() == []
 
 

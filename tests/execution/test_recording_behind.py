@@ -85,6 +85,7 @@ async def test_what_runs_is_not_written_off_by_a_console_that_does_not_see_it_ye
             scene.plan = plan(step("old", "true"))
             await scene.ended(old := await go(earlier))
             await scene.until(lambda: not earlier.recording.lanes(), "the older one is recorded")
+        await scene.until(lambda: scene.acting().lease is None, "its lease was given back")
         scene.said.clear()
         assert scene.operation().id == old
     behind = Behind(scene.feed)
