@@ -192,16 +192,18 @@ def windowed(view: LaneView) -> bool:
     return acting is not None and acting.window is not None
 
 
-def same_situation(shown: Decision, fresh: Decision) -> None:
-    """Raises Refused where the operator did not see what it takes now."""
+def same_situation(shown: Decision, fresh: Decision, given_back: int = 0) -> None:
+    """Raises Refused where the operator did not see what it takes now. `given_back`: the epoch of the lease that this
+    console itself gave back last, at the end of what it did before: nothing changed hands by that."""
     if shown.denied or fresh.denied:
         raise Refused(shown.denied or fresh.denied)
     for name, words in (("takes_over", "takes"), ("break_glass", "is break-glass"), ("ends", "ends")):
         if getattr(fresh, name) and getattr(fresh, name) != getattr(shown, name):
             told = next((warning for warning in fresh.warnings if warning.startswith(f"{words} ")), words)
             raise Refused(f"it {told} now, which was not shown; look again")
-    if shown.epoch not in (0, fresh.epoch):
-        raise Refused("the lease changed hands since this was shown; look again")
+    if shown.epoch not in (0, fresh.epoch, given_back):
+        what = "changed hands" if fresh.epoch else "was given back"
+        raise Refused(f"the lease {what} since this was shown; look again")
 
 
 def changed(before: Plan, now: Plan) -> str:

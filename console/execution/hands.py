@@ -135,7 +135,7 @@ class Hands:
             )
             fresh = self.deciding.decided(now, wish, ledger_ok=writable, broken=broken)
             await self.deciding.no_other(plan.lane, plan.verb, newest)
-            same_situation(decision, fresh)
+            same_situation(decision, fresh, self.tenure.given_back(plan.lane))
             grant = policy.grant(fresh, confirmation, plan.id, policy.clock())
             # held against the lease before a new one is asked for; whoever begins the operation spends it
             policy.take_up(grant, plan.id, plan.verb, plan.lane, policy.clock(), fresh.epoch)

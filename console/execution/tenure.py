@@ -58,6 +58,11 @@ class Tenure:
     def __init__(self, ground: Ground, own: Me) -> None:
         self._ground, self.own = ground, own
         self._keepers: dict[str, Keeper] = {}
+        self._given_back: dict[str, int] = {}
+
+    def given_back(self, lane: str) -> int:
+        """The epoch under which this console held the lane when it gave it back last; 0 without one."""
+        return self._given_back.get(lane, 0)
 
     def held(self, lane: str) -> Lease | None:
         """The lease that this console keeps renewed; None without one, or once it was lost."""
@@ -112,6 +117,8 @@ class Tenure:
         """Give the lease back, if it is ours."""
         keeper = self._keepers.pop(lane, None)
         if keeper is not None:
+            if not keeper.lost.is_set():
+                self._given_back[lane] = keeper.lease.epoch
             await keeper.release()
 
     async def close(self, keep: frozenset[str]) -> None:

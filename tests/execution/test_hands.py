@@ -310,6 +310,19 @@ async def test_what_has_ended_is_not_carried_on(scene: Scene) -> None:
             await hands.carry_on("lane", "lane")
 
 
+async def test_a_lease_that_was_given_back_at_the_end_of_one_action_keeps_the_next_from_nothing(scene: Scene) -> None:
+    """The strip was opened while the lease of what went before was still ours."""
+    async with scene.hands() as hands:
+        await hands.tenure.hold(scene.feed.snapshot().lane("lane"), "stop")
+        await scene.until(lambda: (a := scene.acting()) is not None and a.lease is not None, "the lease is seen")
+        made, decision = await hands.plan("lane", Verb.STOP)
+        assert decision.epoch
+        await hands.tenure.release("lane")
+        await scene.until(lambda: (a := scene.acting()) is not None and a.lease is None, "it was given back")
+        op = (await hands.begin(made, decision, typed(made))).operation
+        assert (await scene.ended(op)).state is OperationState.DONE
+
+
 async def test_a_debt_that_stands_keeps_its_beginning(scene: Scene) -> None:
     off = step("off", "true", stage=Stage.WATCHDOG)
     scene.plan = plan(off, owes="watchdog")

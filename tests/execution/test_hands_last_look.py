@@ -20,6 +20,7 @@ from console.execution.ledger import Entry, Ledger, LedgerError, ledger_file
 from console.execution.policy import Holder, Refused
 from console.execution.situation import situation
 from console.execution.tenure import HeldByAnother
+from console.readings.acting_types import OperationState
 from console.readings.ledger import Kind
 
 on_this_machine = beside("execution", "test_hands")
@@ -75,7 +76,8 @@ async def test_every_grant_is_spent(scene: Any, monkeypatch: pytest.MonkeyPatch)
     left: dict[int, Any] = {}
     monkeypatch.setattr(policy, "_leaves", left)
     async with scene.hands() as hands:
-        await scene.ended(await go(hands))
+        found = await scene.ended(await go(hands))
+    assert found.state is OperationState.DONE, found
     assert scene.lines() == ["a"] and left == {}
 
 
@@ -110,7 +112,8 @@ async def test_while_another_console_of_ours_begins_nothing_is_begun_beside(
             with pytest.raises(Refused, match="another console of yours is just beginning something on lane"):
                 await hands.begin(made, decision, typed(made))
             assert scene.lines() == []
-            await scene.ended(await go(hands, Verb.ROLLBACK))
+            found = await scene.ended(await go(hands, Verb.ROLLBACK))
+            assert found.state is OperationState.DONE, found
             assert scene.lines() == ["a"]
     finally:
         os.close(other)

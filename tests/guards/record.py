@@ -175,7 +175,7 @@ ROWS = (
     row(
         "what it takes now and was not shown is refused",
         HANDS,
-        "            same_situation(decision, fresh)\n",
+        "            same_situation(decision, fresh, self.tenure.given_back(plan.lane))\n",
         "",
         f"{M}::test_what_was_not_shown_is_refused",
     ),
