@@ -46,6 +46,8 @@ LEAST_ON_RESUME = 5.0
 """Seconds that a step has at least when it is looked up after a break."""
 FRESH = 1.0
 """Seconds: an answer that had to wait longer than this for the head's fence is asked for anew before a step begins."""
+UNSURE = 20.0
+"""Seconds in which a host that cannot tell whether a step may begin is asked again: a busy docker, a lock."""
 COMING_UP = 90.0
 """Seconds that a host which was restarted has until what must hold before a step can be asked there."""
 EVIDENCE = "evidence"
@@ -368,13 +370,20 @@ class Runner:
         return trouble, answers[:already], answers[already:]
 
     def _before(self, a: Attempt, answers: list[Any]) -> str:
-        """'' if all that must hold does. A lost answer is asked for again; a no and an unknown are final."""
+        """'' if all that must hold does. A no is final; a lost answer is asked for again until the step's time is up,
+        and a host that answers and does not know for as long as a busy one may take."""
+        began = self.clock.mono()
         while True:
             bad = [pair for pair in answers if pair[1].status != 0]
+            asked = self.clock.mono() - began
             if not bad:
+                a.deadline += min(asked, UNSURE)  # what a host needed to know its own mind is not taken from the step
                 return ""
-            if self._left(a) <= 0 or any(done.status is not None for _, done in bad):
-                return f"not begun: {missing(bad)}"
+            unsure = any(done.status is not None for _, done in bad)
+            over = asked >= UNSURE if unsure else self._left(a) <= 0
+            if over or any(done.status == 1 for _, done in bad):
+                again = f", asked again for {asked:.0f} s" if asked >= 1 else ""
+                return f"not begun: {missing(bad)}{again}"
             self.hosts.pause(1.0)
             answers = self.hosts.ask(a.step["before"])
 

@@ -98,6 +98,8 @@ class World:
     calls: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     fails: dict[str, int] = field(default_factory=dict)
     """Exit status of commands by their first word or by `WORD NAME`."""
+    unsure: dict[str, int] = field(default_factory=dict)
+    """How often a question about a container is answered with `not known` first."""
     hangs: set[str] = field(default_factory=set)
     """First words of commands that never end."""
     holder: str = "ben"
@@ -153,6 +155,9 @@ class World:
             return Done(0, f"state={state}\ncode={self.claims.get(key)}\nup={self._up(host)}\n")
         if words[:3] == ("sh", "-c", WAIT):
             return self._state((host, words[6], words[7]))
+        if words[0] == "is" and self.unsure.get(words[1], 0) > 0:
+            self.unsure[words[1]] -= 1
+            return Done(2, "docker did not answer\n")
         if words[0] == "is":
             state = "up" if words[1] in self.up else "down"
             return Done(0 if state == words[2] else 1, f"{words[1]} is {state}\n")

@@ -24,7 +24,7 @@ from runner_world import (
 )
 
 from console.actions.plan import Plan, Probe, Stage
-from console.execution.runner import Runner
+from console.execution.runner import UNSURE, Runner
 from console.execution.runner_base import WAIT, Done, JournalLost
 from console.readings.acting_operation import half_done_words
 from console.readings.acting_types import StepState, StepView
@@ -118,6 +118,48 @@ def test_a_precondition_that_does_not_hold_ends_the_plan_before_its_command(answ
     assert run.states == {"first": "done", "second": "failed", "third": "skipped"}
     assert f"not begun: the old one runs: {words}" in run.words("second")
     assert end_of(run.journal)[1].startswith("HALF DONE after first, next: second on spark-0 (failed): not begun")
+
+
+def test_a_host_that_does_not_know_yet_whether_a_step_may_begin_is_asked_again() -> None:
+    """One question that a busy docker did not answer in its time must not end a plan half way."""
+    probe = is_up("spark-0", OLD)
+    world = World(unsure={OLD: 5})
+    world.up.add(OLD)
+    run = Run(
+        plan(step("first", "spark-1", "stop", "spark-1/new"), step("second", "spark-0", "name", before=(probe,))), world
+    )
+    assert run() == "done"
+    assert run.ran == ["first", "second"]
+
+
+def test_the_time_of_a_step_is_its_own_whatever_its_host_took_to_know() -> None:
+    probe = is_up("spark-0", OLD)
+    world = World(unsure={OLD: 15}, hangs={"name"})
+    world.up.add(OLD)
+    run = Run(plan(step("second", "spark-1", "name", before=(probe,), limit=8.0)), world)
+    began = run.clock.mono()
+    assert run() == "half done"
+    assert run.ran == ["second"]
+    assert run.clock.mono() - began >= 15 + 8, "it had all of its seconds"
+
+
+def test_a_host_that_never_knows_ends_it_in_a_bounded_time_and_says_so() -> None:
+    world = World(unsure={OLD: 10_000})
+    run = Run(plan(step("second", "spark-0", "name", before=(is_up("spark-0", OLD),), limit=600.0)), world)
+    began = run.clock.mono()
+    assert run() == "failed"
+    assert run.ran == []
+    assert UNSURE <= run.clock.mono() - began <= UNSURE + 5
+    said = "not begun: spark-0/old runs: not known, docker did not answer, asked again for 20 s"
+    assert run.words("second") == said
+
+
+def test_a_no_beside_one_that_does_not_know_is_final() -> None:
+    world = World(unsure={OLD: 10_000})
+    before = (is_up("spark-0", OLD), is_up("spark-0", "gone"))
+    run = Run(plan(step("second", "spark-0", "name", before=before)), world)
+    began = run.clock.mono()
+    assert run() == "failed" and run.clock.mono() == began
 
 
 def test_where_nothing_was_done_yet_it_has_failed() -> None:
