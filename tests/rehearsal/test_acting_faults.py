@@ -12,7 +12,7 @@ from drills import BACK, Drill, drill
 
 from console.actions.plan import Verb
 from console.execution.hands import Wish
-from console.execution.policy import Need, Refused
+from console.execution.policy import Confirmation, How, Need, Refused, clock
 from console.readings.acting_types import OperationState, StepState
 from console.readings.ledger import Kind
 from console.readings.lights import LaneState
@@ -207,12 +207,18 @@ async def test_a_head_that_restarts_leaves_a_half_done_lane_that_can_be_launched
         await made.until(lambda: made.view().verdict.state is LaneState.SERVING, "it serves")
 
 
-async def test_on_a_full_disk_of_the_head_nothing_is_begun() -> None:
+async def test_on_a_full_disk_of_the_head_only_break_glass_goes_and_all_of_it() -> None:
     async with drill("drill-head-full", "dsv41") as made:
         await made.until(lambda: made.source.rehearsal.played, "the disk is full")
-        with pytest.raises(Refused, match="No space left on device"):
-            await made.begin(Verb.STOP)
+        plan, decision = await made.hands.plan("dsv41", Verb.STOP)
+        assert decision.break_glass and "No space left on device" in " ".join(decision.warnings)
+        with pytest.raises(Refused, match="reason"):
+            await made.hands.begin(plan, decision, Confirmation(How.NAME, plan.id, clock(), name="dsv41"))
         assert all(made.running().values()) and made.view().verdict.state is LaneState.SERVING
+        begun = await made.begin(Verb.STOP)
+        assert begun.runs_on == "console" and "is broken" in begun.words
+        await made.until(lambda: any("stop done" in words for words in made.said), "its end is told")
+        await made.until(lambda: not any(made.running().values()), "nothing runs any more")
 
 
 async def test_a_disk_that_fills_in_the_middle_ends_the_sequence_and_leaves_no_half_line() -> None:

@@ -113,6 +113,8 @@ class Units:
             self._answer(job, place, None)
             return 3
         try:
+            if statefiles.full(job, folder):
+                raise OSError(28, statefiles.FULL)
             unit = self._begin(job, place, operation, step, float(limit), wanted, argv[1:])
         except OSError as error:
             return _cannot(job, f"{place.name} cannot be written: {error.strerror}")
@@ -122,8 +124,6 @@ class Units:
     def _begin(
         self, job: Job, place: Path, operation: str, step: str, limit: float, wanted: Known, argv: list[str]
     ) -> Unit:
-        if job.playing.world.full(job.host):
-            raise OSError(28, statefiles.FULL)
         place.mkdir(parents=True)
         boot = _boot_id(job)
         pid = job.playing.next_pid()
@@ -205,7 +205,7 @@ class Units:
                 "words": unit.words,
             }
         job.out += [f"{key}={value}" for key, value in rows.items()]
-        job.out.append(f"log={job.playing.state}/{place.relative_to(job.files.real(job.playing.state))}/log")
+        job.out.append(f"log={str(place).removeprefix(job.files.root)}/log")
 
     # --- short commands, and looks
 
@@ -216,7 +216,7 @@ class Units:
         if wanted is None or not _OPERATION.fullmatch(operation) or not _STEP.fullmatch(step):
             return _cannot(job, REFUSAL)
         place = Path(statefiles.real_folder(job, folder), "ops", operation, step)
-        if job.playing.world.full(job.host):
+        if statefiles.full(job, folder):
             return _cannot(job, f"cannot make {folder}/ops/{operation}/{step}")
         if not _claimed(place):
             job.err.append("this step was begun here before")
