@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import AsyncIterator
@@ -530,6 +531,39 @@ async def test_a_folder_put_in_place_of_the_steps_own_runs_nothing(steps: Steps,
     assert "test -O . && test -O ./$1 && test ! -L ./$1 && exec /bin/sh ./$1" in script("starter")
     assert oct(steps.path("one").stat().st_mode)[-3:] == "755"
     assert {oct(file.stat().st_mode)[-3:] for file in steps.path("one").iterdir()} == {"644"}
+
+
+SLOW_SETSID = """#!/bin/sh
+(
+    left=1200
+    while [ ! -e {folder}/go ] && [ "$left" -gt 0 ]; do sleep 0.1; left=$((left - 1)); done
+    {setsid} "$@"
+    : >{folder}/came
+) >/dev/null 2>&1 &
+"""
+"""Says that all is well and comes to it later, as a service manager under load does after systemd-run has given up."""
+
+
+async def test_what_was_told_not_to_have_begun_never_begins_and_may_be_started_again(
+    steps: Steps, tmp_path: Path
+) -> None:
+    """Else the console carries out what the head begins, too: two runners of one sequence."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    slow = SLOW_SETSID.format(setsid=shutil.which("setsid"), folder=tmp_path)
+    (programs / "setsid").write_text(slow)
+    (programs / "setsid").chmod(0o755)
+    late = Bent(steps.link, before=lambda argv: ["env", f"PATH={programs}:{os.environ['PATH']}", *argv])
+    command = ("sh", "-c", f"echo ran >>{tmp_path}/ran")
+    answer = await steps.start("one", *command, link=late)
+    assert isinstance(answer, Refused) and not answer.unknown, answer
+    (tmp_path / "go").touch()
+    await until((tmp_path / "came").exists, "the manager has come to it")
+    await steps.until("one", lambda found: found.phase is Phase.ABSENT, "what came late has ended")
+    assert not (tmp_path / "ran").exists()
+    await steps.started("one", *command)
+    assert (await steps.ended("one")).phase is Phase.DONE
+    assert (tmp_path / "ran").read_text() == "ran\n"
 
 
 async def test_a_full_disk_starts_nothing(steps: Steps, tmp_path: Path) -> None:

@@ -186,7 +186,8 @@ end_all() {
 }
 # the space for it was taken at the start, so that a full disk does not swallow the result
 result() {
-    [ ! -e "./second.$mode" ] || exit 0
+    # what was second, or came once its start was taken back, has none to tell; and one that stands is the truth
+    [ ! -e "./second.$mode" ] && [ ! -e ./withdrawn ] && [ ! -e ./result ] || exit 0
     asked=no
     [ ! -e "$mark" ] || asked=yes
     printf '%-127s\n' "$1 $2 $3 $(date +%s) $asked" 1<>./ending && sync ./ending && mv -f ./ending ./result && sync .
@@ -271,7 +272,11 @@ prepare() {
     fi
     [ -O "$S" ] || cannot "$S was left behind by $(stat -c %U "$S"), who has to start it"
     # of a start that was cut off
-    rm -f "$S/unit"
+    if [ -e "$S/withdrawn" ] && [ "$mode" != none ]; then
+        # a unit that came once its start was taken back has failed, and its name is taken until that is forgotten
+        acting_manager reset-failed "$unit" >/dev/null 2>&1
+    fi
+    rm -f "$S/unit" "$S/withdrawn"
     umask 022
     said=$(write_step "$@" 2>&1 9>&-) || cannot "$S cannot be written: $(complaint "$said")"
     umask 000
@@ -339,6 +344,12 @@ wait_until_begun() {
     done
 }
 
+# under the lock: what has not begun never will, should a slow manager still come to it; fails where it has just begun.
+# S/run begins with nothing else than with this file
+withdraw() {
+    mv -f "$S/ready.$mode" "$S/withdrawn" 2>/dev/null
+}
+
 start() {
     epoch=$1 wanted=$2 keeps=$3 limit=$4 memory=$5
     case $keeps in
@@ -385,6 +396,7 @@ start() {
     esac
     status=$?
     if [ "$mode" = none ] || [ "$status" != 0 ]; then wait_until_begun; else look locked; fi
+    [ "$state" != absent ] || withdraw || wait_until_begun
     unlock
     [ "$memory" = - ] || [ "$state" != running ] || is_capped || words="the memory cap is not enforced on this host"
     case $state in

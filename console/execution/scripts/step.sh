@@ -226,7 +226,7 @@ look() {
     ! is_running || return 0
     # between the two questions it may have ended
     ! read_result || return 0
-    if [ "$load" = loaded ] && [ "$active" = failed ]; then
+    if [ "$load" = loaded ] && [ "$active" = failed ] && [ ! -e "$S/withdrawn" ]; then
         read_failed_unit
     elif [ -n "$pid" ]; then
         gone
