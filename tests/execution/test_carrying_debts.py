@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from console.actions.plan import Plan, Stage, Step, Verb
-from console.execution.carrying import with_debts
+from console.execution.placing import with_debts
 
 FOLDER = "/var/tmp/laneswap/spark4.dsv41"
 DEBT = '[{"what": "watchdog"}]\n'

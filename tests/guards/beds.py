@@ -22,8 +22,8 @@ ROWS = (
     row(
         "console killed -9, ssh killed, DROP: the sequence runs on the head and needs no console",
         CARRYING,
-        'ways = await self.ways(view, plan) if held is not None else "the head is out of reach"',
-        'ways = "kept in the console"',
+        "return await self.ways(view, plan)",
+        'return "kept in the console"',
         "tests/fleet/test_bed_action_faults.py::test_a_host_that_is_out_of_reach_for_a_while_finishes_by_itself",
         bed=True,
     ),

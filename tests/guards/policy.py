@@ -13,8 +13,8 @@ ROWS = (
     row(
         "a Grant is spent once",
         POLICY,
-        "leave = _leaves.pop(id(given), None)",
-        "leave = _leaves.get(id(given))",
+        "return _checked(_leaves.pop(id(given), None)",
+        "return _checked(_leaves.get(id(given))",
         f"{P}::test_a_grant_is_spent_once",
     ),
     row(
@@ -48,7 +48,7 @@ ROWS = (
     row(
         "a Grant holds under the lease that it was decided under",
         POLICY,
-        "if leave.epoch != epoch:",
+        "if leave.epoch != epoch and not leave.taken:",
         "if False:",
         f"{P}::test_a_grant_for_something_else_is_refused_and_used_up",
     ),

@@ -11,6 +11,7 @@ HEAD = "console/execution/runner_head.py"
 CONSOLE = "console/execution/sequence_console.py"
 ON_HEAD = "console/execution/sequence_head.py"
 CARRYING = "console/execution/carrying.py"
+PLACING = "console/execution/placing.py"
 OPERATION = "console/readings/acting_operation.py"
 W = "tests/execution/test_runner.py"
 X = "tests/execution/test_runner_real.py"
@@ -23,8 +24,8 @@ ROWS = (
     row(
         "no step twice: of a short command too, by its folder",
         BASE,
-        'mkdir -p "$1/ops/$2" && mkdir "$folder")',
-        'mkdir -p "$1/ops/$2" && mkdir -p "$folder")',
+        'mkdir -p "$1/ops/$2" && mkdir -m 755 "$folder")',
+        'mkdir -p "$1/ops/$2" && mkdir -p -m 755 "$folder")',
         f"{X}::test_a_short_command_that_is_sent_again_does_not_run_again",
     ),
     row(
@@ -130,9 +131,10 @@ ROWS = (
     row(
         "DROP: a precondition whose answer was lost is asked for again",
         RUNNER,
-        "if self._left(a) <= 0 or any(done.status is not None for _, done in bad):",
-        "if True:",
+        "over = asked >= UNSURE if unsure else self._left(a) <= 0",
+        "over = True",
         f"{W}::test_a_precondition_whose_answer_was_lost_is_asked_for_again",
+        f"{W}::test_a_host_that_does_not_know_yet_whether_a_step_may_begin_is_asked_again",
     ),
     row(
         "host reboot: a unit that went down with its host was stopped by nobody",
@@ -263,14 +265,14 @@ ROWS = (
     ),
     row(
         "a debt is written down before the watchdog is switched off",
-        CARRYING,
+        PLACING,
         "        if owes and step.stage is Stage.WATCHDOG and step.argv:\n",
         "        if False:\n",
         "tests/execution/test_carrying_debts.py::test_what_is_owed_is_written_down_before_the_watchdog_is_switched_off",
     ),
     row(
         "a debt is struck out once the watchdog is armed again",
-        CARRYING,
+        PLACING,
         "    if plan.pays or any(step.stage is Stage.ARM for step in plan.steps):\n",
         "    if False:\n",
         "tests/execution/test_carrying_debts.py::test_what_is_owed_is_struck_out_once_the_watchdog_is_armed",

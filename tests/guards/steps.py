@@ -287,4 +287,11 @@ ROWS = (
         'http webhook "$own/message" || :',
         "tests/execution/test_deadman.py::test_a_webhook_that_fails_is_tried_again_at_the_next_look",
     ),
+    row(
+        "what was told not to have begun never begins",
+        STARTER,
+        '    [ "$state" != absent ] || withdraw || wait_until_begun\n',
+        "",
+        "tests/execution/test_detached.py::test_what_was_told_not_to_have_begun_never_begins_and_may_be_started_again",
+    ),
 )
