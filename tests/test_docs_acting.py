@@ -154,7 +154,7 @@ SOURCES = {
     "runner.py": "console/execution/sequence_head.py",
     "running": "console/execution/runner_head.py",
     "stop": "console/execution/runner_head.py",
-    "evidence": "console/execution/carrying.py",
+    "evidence": "console/execution/placing.py",
     "ledger.jsonl": "console/execution/recording.py",
     "code": "console/execution/runner_base.py",
     "deadman-": "console/execution/scripts/deadman.sh",
