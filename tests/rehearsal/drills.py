@@ -11,7 +11,7 @@ from pathlib import Path
 from console.actions.plan import Plan, Verb
 from console.execution.hands import NO_WISH, Begun, Hands, Wish
 from console.execution.ledger import Verified
-from console.execution.policy import Confirmation, Decision, How, clock
+from console.execution.policy import Confirmation, Decision, How, Refused, clock
 from console.headless import lane_settled
 from console.readings.acting_types import Operation, OperationState
 from console.readings.ledger import Kind
@@ -22,6 +22,8 @@ from console.snapshot import LaneView, Snapshot
 LIMIT = 120.0
 """Bound of every wait, seconds; long, because machines that run tests are busy."""
 SPEED = 60.0
+NOT_NOW = ("look again", "Denied until it is read, or by break-glass")
+"""How a refusal ends that only asks for newer readings."""
 OVER = (OperationState.DONE, OperationState.FAILED, OperationState.HALF_DONE, OperationState.STOPPED)
 BACK = "df42c109a4c0d8e1f75b3629d40e8c17ab96f25d"
 NOW = "1bae0e1088993b9b82de08f59de5be5a34e42170"
@@ -73,10 +75,16 @@ class Drill:
         return await self.hands.plan(self.lane, verb, wish)
 
     async def begin(self, verb: Verb, wish: Wish = NO_WISH) -> Begun:
-        """The lane's name typed. Raises Refused."""
-        plan, decision = await self.asked(verb, wish)
-        typed = Confirmation(How.NAME, plan.id, clock(), name=self.lane, reason="a drill")
-        return await self.hands.begin(plan, decision, typed, wish)
+        """The lane's name typed. Raises Refused; where it is told to look again, the operator does."""
+        end = asyncio.get_running_loop().time() + LIMIT
+        while True:
+            plan, decision = await self.asked(verb, wish)
+            typed = Confirmation(How.NAME, plan.id, clock(), name=self.lane, reason="a drill")
+            try:
+                return await self.hands.begin(plan, decision, typed, wish)
+            except Refused as refused:  # on a busy machine a reading may grow too old between the two
+                if not str(refused).endswith(NOT_NOW) or asyncio.get_running_loop().time() > end:
+                    raise
 
     async def ended(self, begun: Begun) -> Operation:
         """Until the operation is over, however."""
@@ -117,6 +125,16 @@ class Drill:
     def revisions(self) -> set[str]:
         """What the ranks have mounted."""
         return {rank.revision for rank in self.view().ranks}
+
+
+@asynccontextmanager
+async def drill_once_read(scenario: str, lane: str, speed: float = SPEED) -> AsyncIterator[Drill]:
+    """The scenario with its faults held back until the console has read everything, however long that takes."""
+    played = load_scenario(scenario)
+    async with drill(played.model_copy(update={"faults": ()}), lane, speed) as made:
+        for fault in played.faults:
+            await made.source.rehearsal.inject(**fault.model_dump())
+        yield made
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import told
-from drills import BACK, Drill, drill
+from drills import BACK, Drill, drill, drill_once_read
 
 from console.actions.plan import Verb
 from console.execution.hands import Wish
@@ -112,11 +112,10 @@ async def mended(made: Drill, scenario: str) -> None:
 
 
 async def test_a_retired_container_that_is_removed_closes_the_way_back() -> None:
-    async with drill("retired-gone", "station", 10.0) as made:
-        await made.until(lambda: made.source.rehearsal.played, "it is removed")
+    async with drill_once_read("retired-gone", "station", 10.0) as made:
         await made.until(lambda: any("was removed" in event.text for event in made.snapshot().events), "that is told")
         plan, decision = await made.asked(Verb.ROLLBACK)
-        async with asyncio.timeout(30):  # Docker's event is told before the containers were listed anew
+        async with asyncio.timeout(90):  # Docker's event is told before the containers were listed anew
             while plan.steps:
                 await asyncio.sleep(0.1)
                 plan, decision = await made.asked(Verb.ROLLBACK)
@@ -127,8 +126,7 @@ async def test_a_retired_container_that_is_removed_closes_the_way_back() -> None
 
 
 async def test_a_folder_that_is_another_one_now_is_named_before_anybody_needs_the_way_back() -> None:
-    async with drill("drill-bind-replaced", "station", 10.0) as made:
-        await made.until(lambda: made.source.rehearsal.played, "it is replaced")
+    async with drill_once_read("drill-bind-replaced", "station", 10.0) as made:
 
         def named() -> bool:
             return any("/home/milo/dsv41/hook" in f"{row}" for row in (made.view().ready, made.snapshot().events))
@@ -191,7 +189,8 @@ async def test_a_rank_that_falls_silent_is_asked_again_and_no_step_runs_twice() 
     async with drill("drill-host-lost", "dsv41", 10.0) as made:
         operation = await made.do(Verb.STOP)
         assert operation.state is OperationState.DONE, operation
-        assert [fault.kind for fault in made.source.rehearsal.played] == ["host", "host"]
+        played = made.source.rehearsal.played
+        await made.until(lambda: [fault.kind for fault in played] == ["host", "host"], "it was silent and came back")
         assert ran_once(made, operation.id)
         await made.until(lambda: not any(made.running().values()), "no rank runs")
 
