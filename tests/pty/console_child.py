@@ -20,6 +20,7 @@ from hostile import hostile_reads, hostile_snapshot  # noqa: E402
 from textual.drivers._writer_thread import WriterThread  # noqa: E402
 
 from console import app as console_app  # noqa: E402
+from console.actions import strip  # noqa: E402
 from console.readings.quality import Reading  # noqa: E402
 from console.snapshot import Snapshot  # noqa: E402
 
@@ -146,6 +147,7 @@ def main() -> int:
     parser.add_argument("--carries", default="", help="the lane whose operation runs in this console")
     parser.add_argument("--stall", action="store_true", help="SIGUSR1 holds the loop up for 1.5 s")
     parser.add_argument("--continued", action="store_true", help="SIGUSR1 has the next write interrupted by SIGCONT")
+    parser.add_argument("--patient", action="store_true", help="the screen may stand still for a minute")
     options = parser.parse_args()
     console_app.TICK = options.tick
     console_app.STOP_LIMIT = options.stop_limit
@@ -156,6 +158,8 @@ def main() -> int:
     if hands is not None:
         hands.started = lambda: source.note("hands")
         hands.carried = (options.carries,) if options.carries else ()
+    if options.patient:
+        strip.GAP_S = 60.0
     if options.stall:
         signal.signal(signal.SIGUSR1, lambda *_: time.sleep(1.5))
     if options.continued:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CHILD = Path(__file__).with_name("console_child.py")
-WAIT = 30.0
+WAIT = 90.0
 """Bound of every wait, seconds; long, because machines that run tests are busy."""
 SETTLE = 5.0
 """Seconds after which the picture of a live fleet is taken as it is."""

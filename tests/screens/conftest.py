@@ -17,6 +17,13 @@ def short_rests(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
+def patient_strips(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine makes any screen stand still for more than a second; that it cancels a strip is told elsewhere, on
+    times that are made up."""
+    monkeypatch.setattr("console.actions.strip.GAP_S", 60.0)
+
+
+@pytest.fixture(autouse=True)
 def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No keymap or fault file of the person who runs the tests; no colour setting of their terminal."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))

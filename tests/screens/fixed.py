@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -17,6 +18,8 @@ from console.snapshot import Snapshot
 from screens.base import ConsoleScreen
 
 SIZE = (120, 40)
+PATIENCE = 60.0
+"""Bound of every wait, seconds; long, because machines that run tests are busy."""
 
 
 class FixedSource:
@@ -92,9 +95,9 @@ def fault_text(tmp_path: Path) -> str:
     return file.read_text() if file.exists() else ""
 
 
-async def until(pilot: Pilot[None], done: Callable[[], bool], most: int = 200) -> None:
-    for _ in range(most):
-        if done():
-            return
+async def until(pilot: Pilot[None], done: Callable[[], bool]) -> None:
+    """Rest until it is so. Fails after PATIENCE."""
+    end = time.monotonic() + PATIENCE
+    while not done():
+        assert time.monotonic() < end, f"did not come about within {PATIENCE:.0f} s"
         await pilot.pause(0.02)
-    raise AssertionError("did not come about")

@@ -128,7 +128,7 @@ def test_every_action_has_a_test() -> None:
 async def begin_again(app: Console, pilot: Pilot[None]) -> None:
     """As after the start: the dashboard alone, nothing set, nothing typed, nothing said."""
     app.desk.cancel("the test begins again")
-    await until(pilot, lambda: not app.desk.hushed, 300)
+    await until(pilot, lambda: not app.desk.hushed)
     screen = front(app)
     if isinstance(screen, FramedScreen):
         screen.prompt.close(kept=False)
@@ -370,7 +370,7 @@ async def test_a_guarded_action_of_the_palette_opens_its_strip_and_nothing_more(
         await until(pilot, lambda: action.title in text_of(app) and "follow a log" not in text_of(app))
         await pilot.press("enter")
         await until(pilot, lambda: app.desk.open and app.desk.glance() is not None)
-        await until(pilot, lambda: app.desk.glance().phase is Phase.TYPING, 500)  # type: ignore[union-attr]
+        await until(pilot, lambda: app.desk.glance().phase is Phase.TYPING)  # type: ignore[union-attr]
         assert "Esc cancels" in text_of(app) and made.calls == []
         await pilot.press("escape")
         await until(pilot, lambda: "CANCELLED by Esc. Nothing was sent." in text_of(app))
@@ -384,7 +384,7 @@ async def test_a_command_opens_the_strip_of_its_key_and_nothing_more(line: str) 
         await until(pilot, lambda: app.hands is not None)
         await pilot.press(":", *line, "enter")
         await until(pilot, lambda: app.desk.open)
-        await until(pilot, lambda: app.desk.glance().phase is Phase.TYPING, 500)  # type: ignore[union-attr]
+        await until(pilot, lambda: app.desk.glance().phase is Phase.TYPING)  # type: ignore[union-attr]
         assert made.calls == []
 
 

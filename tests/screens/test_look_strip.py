@@ -57,7 +57,7 @@ def held(key: str) -> Callable[[Pilot[None]], Any]:
         await pilot.press(key)
         strip = app.desk._strip
         assert strip is not None
-        await until(pilot, lambda: strip.phase in (Phase.ARMED, Phase.TYPING), 500)
+        await until(pilot, lambda: strip.phase in (Phase.ARMED, Phase.TYPING))
         assert app.desk._timer is not None
         app.desk._timer.pause()
         strip.left = min(strip.left, 2.4)

@@ -51,17 +51,17 @@ def strip_of(app: LaneswapApp) -> StripGlance:
 
 async def live(app: LaneswapApp, pilot: Pilot[None]) -> StripGlance:
     """The strip after its dead time."""
-    await until(pilot, lambda: app.desk.glance() is None or strip_of(app).phase in (Phase.ARMED, Phase.TYPING), 500)
+    await until(pilot, lambda: app.desk.glance() is None or strip_of(app).phase in (Phase.ARMED, Phase.TYPING))
     return strip_of(app)
 
 
 async def rested(app: LaneswapApp, pilot: Pilot[None]) -> None:
     """Press nothing until keys count again after a strip."""
-    await until(pilot, lambda: not app.desk.hushed, 300)
+    await until(pilot, lambda: not app.desk.hushed)
 
 
 async def said(app: LaneswapApp, pilot: Pilot[None], words: str) -> None:
-    await until(pilot, lambda: words in text_of(app), 500)
+    await until(pilot, lambda: words in text_of(app))
 
 
 # --- going and cancelling ---------------------------------------------------------------------------------------------
@@ -356,6 +356,7 @@ async def test_a_terminal_or_machine_that_was_away_cancels(what: str, monkeypatc
             parting = strip_screen._parting
             monkeypatch.setattr(strip_screen, "_parting", lambda: parting() + 3600)
         elif what == "caught up":
+            monkeypatch.setattr("console.actions.strip.GAP_S", 1.0)
             monkeypatch.setattr(app._driver, "caught_up", False, raising=False)
             await pilot.pause(1.3)
             left = strip_of(app).left
@@ -363,7 +364,7 @@ async def test_a_terminal_or_machine_that_was_away_cancels(what: str, monkeypatc
             monkeypatch.setattr(app._driver, "caught_up", True, raising=False)
         else:
             monkeypatch.setattr(app._driver, what, 7 if what == "away" else True, raising=False)
-        await until(pilot, lambda: not app.desk.open, 300)
+        await until(pilot, lambda: not app.desk.open)
         assert hands.calls == []
 
 
