@@ -28,7 +28,7 @@ from console.rehearsal.scenario import load_scenario
 from console.rehearsal.server import RehearsalFleet
 
 ROOT = Path(__file__).parents[1]
-LIMIT = 40.0
+LIMIT = 90.0
 HEAVY = ("asyncssh", "httpx", "docker", "psutil", "requests", "cryptography")
 """Imported after the first paint, where something needs them."""
 OWN = ("console", "widgets", "screens")

@@ -28,7 +28,7 @@ from console.notify import (
 from console.snapshot import Severity
 
 WALL = 1_760_000_000.0
-LIMIT = 20.0
+LIMIT = 60.0
 
 
 @dataclass

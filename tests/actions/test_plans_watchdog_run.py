@@ -68,7 +68,7 @@ def test_it_is_asked_to_end_its_lock_is_removed_and_it_is_gone(world: World) -> 
     done = end(world, str(dog.pid))
     assert done.code == 0
     assert f"ended pid {dog.pid}:" in done.words
-    dog.wait(5)
+    dog.wait(60)
     assert not (world.home / ".lock").exists()
     assert "watchdog stopped" in (world.home / "log").read_text()
     assert mine(world).code == 1
@@ -77,13 +77,13 @@ def test_it_is_asked_to_end_its_lock_is_removed_and_it_is_gone(world: World) -> 
 def test_its_lock_is_enough_where_nobody_read_its_number(world: World) -> None:
     dog = start(world)
     assert end(world, "-").code == 0
-    dog.wait(5)
+    dog.wait(60)
 
 
 def test_one_that_was_started_by_hand_from_inside_the_folder_is_ended_by_its_lock(world: World) -> None:
     dog = start(world, by_hand=True)
     assert end(world, "-").code == 0
-    dog.wait(5)
+    dog.wait(60)
 
 
 def test_a_number_that_belongs_to_another_program_is_never_signalled(world: World) -> None:
@@ -131,7 +131,7 @@ def test_a_lock_that_names_another_watchdog_by_then_ends_that_one_and_only_it(wo
     dog = start(world)
     other = world.spawn(["sleep", "300"])
     assert end(world, str(other.pid)).code == 0
-    dog.wait(5)
+    dog.wait(60)
     assert alive(other.pid)
 
 
@@ -148,7 +148,7 @@ def test_it_is_gone_only_without_process_and_without_lock(world: World) -> None:
     probe = world.script("watchdog_gone.sh", LOCK, kind(world))
     assert (probe.code, str(dog.pid) in probe.words) == (1, True)
     assert end(world, str(dog.pid)).code == 0
-    dog.wait(5)
+    dog.wait(60)
     (world.home / ".lock").touch()
     assert world.script("watchdog_gone.sh", LOCK, kind(world)).last == "its lock is still there"
 

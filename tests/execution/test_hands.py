@@ -35,7 +35,7 @@ recipe = "docker-generic"
 url = "http://127.0.0.1:9"
 head = "me"
 """
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 def step(name: str, *argv: str, stage: Stage = Stage.STOP, after: tuple[Probe, ...] = (), limit: float = 8.0) -> Step:

@@ -29,7 +29,7 @@ def test_a_console_that_is_killed_begins_nothing_any_more(tmp_path: Path) -> Non
         assert child.stdout is not None and child.stdout.readline() == "held\n"
         assert is_beginning(file, "op-1") and not is_beginning(file, "op-2")
         child.kill()
-        child.wait(30)
+        child.wait(60)
     assert not is_beginning(file, "op-1")
 
 

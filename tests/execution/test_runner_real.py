@@ -147,7 +147,7 @@ def test_a_second_runner_is_refused_while_the_first_one_lives(real: RealWorld) -
     until(lambda: real.ran(), "it runs")
     assert real.run() == 3
     running.send_signal(signal.SIGTERM)
-    assert running.wait(30) == -signal.SIGTERM
+    assert running.wait(60) == -signal.SIGTERM
     assert real.ran() == {"slow 30": 1}
 
 
@@ -158,7 +158,7 @@ def test_term_ends_the_sequence_and_a_unit_only_if_told_so(real: RealWorld, step
     until(lambda: real.ran(), "it runs")
     (real.op / "stop").write_text("steps 1 ben\n" if steps else "runner 1 ben\n")
     running.send_signal(signal.SIGTERM)
-    assert running.wait(40) == -signal.SIGTERM
+    assert running.wait(60) == -signal.SIGTERM
     assert real.end[0] == "stopped" and "stopped by ben" in real.end[1]
     assert real.states == {"a": "stopped" if steps else "unknown", "b": "skipped"}
     result = real.op / "a" / "result"
@@ -171,7 +171,7 @@ def test_term_ends_a_short_command_on_the_head(real: RealWorld) -> None:
     running = real.start()
     until(lambda: real.ran(), "it runs")
     running.send_signal(signal.SIGTERM)
-    assert running.wait(20) == -signal.SIGTERM
+    assert running.wait(60) == -signal.SIGTERM
     assert real.states == {"a": "stopped", "b": "skipped"}
     assert not (real.op / "a" / "code").exists()
 

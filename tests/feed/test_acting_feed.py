@@ -178,7 +178,7 @@ def test_a_head_that_is_away_still_says_what_was_owed() -> None:
     assert found.quality(now) is Quality.UNREACHABLE
     assert found.current(now) is None
     assert found.value is not None and found.value.debts[0].what == "watchdog"
-    assert abs(found.value.clock - time.time()) < 5, "its deadline still comes nearer"
+    assert abs(found.value.clock - time.time()) < 60, "its deadline still comes nearer"
 
 
 def record(op: str, kind: Kind, result: str, at: float, host: str = "") -> str:

@@ -15,8 +15,8 @@ from console.reach.sampler import LABEL
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-LEAP = 1.25
-"""Times the true rate beyond which one is a leap: a doubled delta makes far more of it, late scrapes less."""
+LEAP = 4.0
+"""Times the true rate beyond which one is a leap; late scrapes of a busy machine make up to two."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -47,7 +47,7 @@ async def notes(monkeypatch: pytest.MonkeyPatch, *told: Snapshot) -> list[str]:
 
     monkeypatch.setattr(watched, "snapshot", snapshot)
     watching = asyncio.create_task(watched._watch())
-    await asyncio.wait_for(done.wait(), 30)
+    await asyncio.wait_for(done.wait(), 60)
     await asyncio.sleep(0)
     watching.cancel()
     return [event.text for event in watched._events]

@@ -253,7 +253,7 @@ async def test_what_comes_during_a_write_is_written_the_next_time(
 
     def slow(path: Path, new: Recorded) -> records.Outcome:
         writes.set()
-        assert go.wait(20)
+        assert go.wait(60)
         return add_records(path, new)
 
     console = LaneRecords(told, file)

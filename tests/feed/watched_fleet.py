@@ -16,7 +16,7 @@ from console.headless import text_lines
 from console.rehearsal import Rehearsal
 
 T = TypeVar("T")
-LIMIT = 40.0
+LIMIT = 90.0
 """Bound of every wait, seconds; long, because machines that run tests are busy."""
 SPEED = 250.0
 """Boots take 2.3 s in place of 575."""

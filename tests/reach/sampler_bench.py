@@ -173,7 +173,7 @@ class Bench:
         return f"LANESWAP_TEST={self.tag}".encode() in environ.split(b"\0") and state != "Z"
 
 
-async def until(condition: Callable[[], object], what: str, limit: float = 30.0) -> None:
+async def until(condition: Callable[[], object], what: str, limit: float = 60.0) -> None:
     """Wait until the condition holds; a bound, not a measurement."""
     end = asyncio.get_running_loop().time() + limit
     while not condition():

@@ -225,7 +225,7 @@ async def up(link: SshLink) -> AsyncIterator[SshLink]:
         await link.close()
 
 
-async def eventually(condition: Callable[[], Any], what: str, limit: float = 20.0) -> None:
+async def eventually(condition: Callable[[], Any], what: str, limit: float = 60.0) -> None:
     """Wait until the condition holds; a bound, not a measurement."""
     end = asyncio.get_running_loop().time() + limit
     while not condition():

@@ -23,7 +23,7 @@ from console.reach.link import Reason
 from console.readings.containers import Containers, ContainerState
 from console.readings.exits import ContainerEvent
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 NOW = CLOCK * 10**9
 
 

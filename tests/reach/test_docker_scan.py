@@ -16,7 +16,7 @@ from console.reach import docker_scan
 from console.reach.docker_engine import DockerEngine
 from console.reach.docker_scan import LogScan
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 STARTED = 1_792_314_000.0
 """2026-10-18T09:00:00Z."""
 

@@ -149,7 +149,7 @@ async def test_a_server_that_opens_no_session_ends_the_wait() -> None:
 
     frames = sample(cast(Sessions, Silent()), Rates(), dataclasses.replace(QUICK, hello_limit=0.1))
     with pytest.raises(StreamEnded, match="no session for the sampler"):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await anext(frames)
 
 
@@ -169,7 +169,7 @@ async def test_a_host_that_floods_the_stream_is_cut_off_and_said_so(flood: str) 
     """Neither its lines nor a line without an end may take the loop or the memory of the console."""
     async with SshHost(shell=("/bin/sh", "-c", f"exec {flood}")) as host, up(host.link()) as link:
         frames = link.frames()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             # A machine too busy to carry a flood says at first that the sampler did not start; it is tried again.
             async for frame in frames:
                 assert (frame.kind, frame.source) == ("error", "sampler")

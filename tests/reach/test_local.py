@@ -175,7 +175,7 @@ async def test_close_ends_the_frames_and_says_so() -> None:
     task = asyncio.create_task(collect(link, 1000, "node"))
     await asyncio.sleep(0.3)
     await link.close()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert await task
     assert link.state.status is LinkStatus.DOWN
     assert signal.getsignal(signal.SIGCHLD) is signal.SIG_DFL

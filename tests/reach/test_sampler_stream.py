@@ -50,7 +50,7 @@ async def watched(link: SshLink) -> AsyncIterator[Watcher]:
             yield watcher
         finally:
             await link.close()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 await task  # frames end with the link
 
 

@@ -27,7 +27,7 @@ from console.readings.output import SHELL_LINE, cut_noise
 from console.rehearsal import Rehearsal, RehearsalError
 from console.rehearsal.commands import REFUSAL
 
-LIMIT = 30.0
+LIMIT = 90.0
 MARK = "0123456789abcdef"
 
 

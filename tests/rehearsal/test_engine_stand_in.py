@@ -22,7 +22,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from console.rehearsal import engine as engine_module
 
 ENGINE = Path(engine_module.__file__)
-LIMIT = 30.0
+LIMIT = 90.0
 TOKEN = secrets.token_hex(16)
 
 

@@ -23,7 +23,7 @@ from console.reach.sampler import loader, script
 from console.readings.output import SHELL_LINE
 from console.rehearsal import Rehearsal, RehearsalError
 
-LIMIT = 30.0
+LIMIT = 90.0
 MARK = "0123456789abcdef"
 PLAYER = """
 import asyncio, sys

@@ -25,7 +25,7 @@ from console.rehearsal import Rehearsal, RehearsalError
 from console.rehearsal import engine as engine_module
 from console.rehearsal.hub import TOTAL
 
-LIMIT = 30.0
+LIMIT = 90.0
 IMAGE = "aidendle94/sparkrun-sglang-dsv41-gb10:production-1.7.1"
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

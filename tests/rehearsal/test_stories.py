@@ -14,7 +14,7 @@ from console.readings.memory import parse_memory
 from console.rehearsal import Rehearsal, RehearsalError
 from console.rehearsal.faults import ContainerFault, EngineFault, Fault, HostFault
 
-LIMIT = 30.0
+LIMIT = 90.0
 SPEED = 200.0
 
 
