@@ -87,6 +87,7 @@ async def test_what_was_just_begun_is_not_begun_beside(scene) -> None:  # type: 
         op = await go(hands)
         with pytest.raises(Refused, match=rf"stop (by ana )?.operation {op}.*(runs|is running)"):
             await hands.begin(made, decision, typed(made))
+        await scene.until(scene.lines, "it was carried out")
         await scene.ended(op)
         assert scene.lines() == ["a"]
 
@@ -106,6 +107,7 @@ async def test_what_another_began_a_moment_ago_is_named(scene, monkeypatch) -> N
         with pytest.raises(Refused, match=f"rollback by ana .operation {op}. was begun since this was shown"):
             await ben.begin(*stop, typed(stop[0]))
         go_on.touch()
+        await scene.until(scene.lines, "it was carried out")
         await scene.ended(op)
         assert scene.lines() == ["a"]
 
@@ -188,8 +190,8 @@ async def test_a_console_that_slept_looks_again_before_it_says_what_changed(scen
         await asyncio.sleep(0.3)
         assert not begun.done(), "it looks again"
         scene.plan, asleep = whole, False
-        await scene.ended((await begun).operation)
-        assert scene.lines() == ["a"]
+        await begun
+        await scene.until(lambda: scene.lines() == ["a"], "it was carried out")
 
 
 async def test_who_took_the_lane_meanwhile_is_named(scene) -> None:  # type: ignore[no-untyped-def]
