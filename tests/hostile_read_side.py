@@ -129,6 +129,10 @@ def answer(look: Look, dirt: Dirt, recipe: str, rank: int, at: float) -> str:
     if what == "site":
         sample = (DATA / SAMPLES[recipe]).read_text(encoding="utf-8")
         return file(f"{sample}\n# {dirt()}\nPORT={dirt()}\nIMAGE='{dirt()}'\nX{dirt()}={dirt()}\n{dirt()}\n")
+    if what == "site.beside":
+        return tree(dirt, at)
+    if what == "site.former":
+        return file((DATA / SAMPLES[recipe]).read_text(encoding="utf-8").replace(SERVING, WANTED) + dirt())
     if what in ("repo", "download.repo", "rows", "next"):
         return tree(dirt, at)
     if what.endswith(".manifest"):

@@ -9,6 +9,7 @@ from posixpath import dirname
 from typing import Any
 
 from console.feed.asleep import Asleep
+from console.feed.former import former_site, newest_backup, wants_former
 from console.feed.host import HostFeed
 from console.feed.same import Same
 from console.feed.survey_download import JUDGE_EVERY_S, DownloadSurvey
@@ -59,6 +60,8 @@ class LaneSurvey:
         """By the first text of the site file that named the present revision."""
         self._former: Places | None = None
         """The same of the revision before."""
+        self._backup = ""
+        """The newest of the site file's earlier texts, as long as nothing else tells of the revision before."""
         self._places: Places = self._placed(None)
         self._download = DownloadSurvey(self._places.download, self._looked, hosts)
         self._asleep = Asleep()
@@ -74,7 +77,8 @@ class LaneSurvey:
         return self._places
 
     def _ask(self) -> None:
-        wanted = looks(self._name, self._places, self._pids, moving=self._moving)
+        backup = self._backup if wants_former(self._places, self._site) else None
+        wanted = looks(self._name, self._places, self._pids, moving=self._moving, backup=backup)
         self._asked |= wanted.keys() & self._hosts.keys()
         for host in self._asked:
             self._hosts[host].look(self._name, wanted.get(host, ()))
@@ -95,6 +99,7 @@ class LaneSurvey:
             self._download.forget()
             self._row_samples.clear()
         site = self._read_site()
+        self._read_former()
         repos = tuple(self._read_repos())
         rows = self._read_rows(now, "rows", self._rows_of(serving, containers))
         coming = self._read_rows(now, "next", self._places.next_revision)
@@ -149,6 +154,23 @@ class LaneSurvey:
         if new.revision and (self._named is None or self._named.revision != new.revision):
             self._former, self._named = self._named, new
         return with_former(new, self._former)
+
+    def _read_former(self) -> None:
+        """A console that did not see the last edit learns from the copy beside the file what it said before."""
+        if not wants_former(self._places, self._site):
+            return
+        head, path = self._places.head, self._places.site_file
+        newest = newest_backup(path, self._listings.of("site.beside", self._looked(head, "site.beside")))
+        if newest and newest != self._backup:
+            self._backup = newest
+            self._ask()
+            return
+        answer = self._answers.of("site.former", self._looked(head, "site.former"))
+        found = former_site(answer, self._backup, self._recipe, self._site) if self._backup else None
+        if found is not None:
+            self._former = places(self._name, self._lane, self._recipe, found)
+            self._places = with_former(self._places, self._former)
+            self._ask()
 
     # --- checkpoint and download -----------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from posixpath import dirname
 
 from console.fleet.places import DownloadPlace, Places, RankPlace, WatchdogPlace
 from console.fleet.sitefile import MOST_BYTES
@@ -21,23 +22,33 @@ SMALL_FILE = str(64 * 1024)
 """A manifest, a lock or a flag has a few hundred bytes."""
 NETWORK = "/proc/net/dev"
 """Bytes that the interfaces received: the clock of a download whose process does not count what it receives."""
+BESIDE_S, BESIDE_MOST = 60.0, "1000"
+"""Of the site file's folder, in which its earlier texts lie."""
 SITE_FILE = str(MOST_BYTES + 1)
 """One byte more than is read, so that a larger file is seen to be larger."""
 
 
 def looks(
-    name: str, places: Places, pids: Sequence[int] = (), *, moving: bool = True
+    name: str, places: Places, pids: Sequence[int] = (), *, moving: bool = True, backup: str | None = None
 ) -> Mapping[str, tuple[Look, ...]]:
     """Looks by host, each with a key `LANE:WHAT`. `pids` are those that the watchdog's log and lock name.
     Folders that may fill are looked at more often while something is `moving`: a host that serves is left in peace.
+    `backup`: an earlier text of the site file; '' for one that is still to be found beside it, None for none wanted.
 
-    Keys: `site`, `repo` (the checkpoint's folder on that host), `download.repo` (the one that is fetched to, where that
-    is another), `rows`, `next`, `previous` (folders of row copies), each with its `.manifest`,
+    Keys: `site`, `site.beside` (its folder), `site.former` (that earlier text), `repo` (the checkpoint's folder on that
+    host), `download.repo` (the one that is fetched to, where that is another), `rows`, `next`, `previous` (folders of
+    row copies), each with its `.manifest`,
     `watchdog.{log,lock,pause,gaveup,processes,units}`, `download.{processes,units,net}`.
     """
     book = _Book(name, FAST_S if moving else SLOW_S)
     if places.site_file:
         book.add(places.head, "site", LookKind.FILE, places.site_file, "first", SITE_FILE)
+        if backup is not None:
+            book.add(
+                places.head, "site.beside", LookKind.TREE, dirname(places.site_file), "1", BESIDE_MOST, every=BESIDE_S
+            )
+        if backup:
+            book.add(places.head, "site.former", LookKind.FILE, backup, "first", SITE_FILE, every=BESIDE_S)
     for rank in places.ranks:
         _rank(book, rank, places)
     if places.download:

@@ -387,6 +387,56 @@ def test_without_an_edit_seen_the_operators_words_tell_what_was_kept() -> None:
     assert previous(named) == {}, "it is in use, and looked at already"
 
 
+def beside(*names: str) -> str:
+    """The folder of the site file, with these files in it."""
+    head = f"ok free={200 << 30} total={4 << 40} device=/dev/sda fstype=ext4 mount=/\n# root\t/launch\n"
+    rows = (f"f\t900\t4096\t{WALL:.0f}\t66306\t{at}\t1\t{name}\n" for at, name in enumerate(names, 5))
+    return head + "".join(rows)
+
+
+BAK = "fleet.env.20261130T021500Z.bak"
+
+
+def test_a_console_that_saw_no_edit_learns_from_the_copy_beside_the_file_where_the_other_rows_lie() -> None:
+    """Rolled back by a colleague: to roll forward nothing has to be built that is there."""
+    fleet = Fleet()
+    fleet.site(SAMPLE)
+    head = fleet.hosts["n0"]
+    assert head.looks["dsv41:site.beside"].arguments[0] == "/home/alice/sglang/launch"
+    assert "dsv41:site.former" not in head.looks and previous(fleet) == {}
+    older, odd = "fleet.env.20261129T235959Z.bak", "fleet.env.20261231T000000Z.bak.orig"
+    head.answers(
+        "dsv41:site.beside", beside("fleet.env", older, BAK, odd, "fleet.env.example", "other.env.20271130T021500Z.bak")
+    )
+    fleet.view()
+    assert head.looks["dsv41:site.former"].arguments[0] == f"/home/alice/sglang/launch/{BAK}"
+    head.answers("dsv41:site.former", file_answer(EDITED))
+    fleet.view()
+    assert previous(fleet) == dict.fromkeys(("n0",), "/home/alice/dsv41-engram-local-1017") | dict.fromkeys(
+        ("n2", "n3"), "/home/bob/dsv41-engram-local-1017"
+    )
+    assert fleet.view().previous_rows is not None
+    assert "dsv41:site.beside" not in head.looks, "what is known is not asked for"
+    fleet.site(EDITED)
+    assert previous(fleet)["n2"] == "/home/bob/dsv41-engram-local", "an edit that is seen goes before it"
+
+
+@pytest.mark.parametrize("text", [SAMPLE, "# nothing\n", "SNAP=snapshots/zz\n"])
+def test_an_earlier_text_that_tells_of_no_other_revision_is_no_help(text: str) -> None:
+    fleet = Fleet()
+    fleet.site(SAMPLE)
+    fleet.hosts["n0"].answers("dsv41:site.beside", beside(BAK))
+    fleet.view()
+    fleet.hosts["n0"].answers("dsv41:site.former", file_answer(text))
+    assert fleet.view().previous_rows is None and previous(fleet) == {}
+
+
+def test_where_the_operator_says_what_was_before_no_earlier_text_is_looked_for() -> None:
+    fleet = Fleet(previous={"revision": OLD, "rows": "dsv41-engram-local"})
+    fleet.site(EDITED)
+    assert "dsv41:site.beside" not in fleet.hosts["n0"].looks
+
+
 def test_what_is_all_there_is_looked_at_seldom_and_what_comes_often() -> None:
     fleet = Fleet()
     fleet.site((DATA / "fleet.env.sample").read_text().replace(OLD, SERVING))
