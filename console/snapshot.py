@@ -138,6 +138,8 @@ class LaneView:
     """What is bound into its containers, kept ones too, as the hosts find it now."""
     kept_repo: Reading[HubRepo] | None = None
     """The checkpoint's folder that the kept container mounts, where no other look covers it."""
+    came_up: tuple[tuple[float, str], ...] = ()
+    """(Unix seconds, first seven digits of the revision) of starts that came up, by the lane's ledger on its head."""
     deeds: tuple[Deed, ...] = ()
     """Ways back that were really gone, oldest first."""
     ready: Ready | None = None

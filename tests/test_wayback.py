@@ -610,6 +610,17 @@ def test_what_is_named_as_the_previous_one_is_gone_back_to() -> None:
         assert way_back(snapshot, replace(lane, lane=named)).revision == other
 
 
+def test_what_is_on_record_goes_before_an_earlier_text_of_the_site_file() -> None:
+    """The copy beside the file is of an older edit: the one after it was made by hand, and kept none."""
+    other = "b" * 40
+    boots = tuple(BootRecord(1000.0 * at, 500.0, revision=one) for at, one in enumerate((other, OLD, NEW), 1))
+    there = repos(files(NEW), files(OLD), files(other))
+    text = copies(*(copy(rank, other) for rank in range(4)), revision=other)
+    assert site_back(repos=there, boots=boots, previous_rows=text).revision == OLD
+    assert site_back(repos=there, boots=boots[:1], previous_rows=text).revision == other
+    assert site_back(repos=there, boots=boots[:2], previous_rows=text).revision == other, "not up to date"
+
+
 def test_ranks_that_cannot_be_read_are_not_down() -> None:
     snapshot, lane = spark()
     ranks = tuple(replace(rank, word="unknown", container=None) for rank in lane.ranks)

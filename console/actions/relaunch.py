@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from console import format as fmt
 from console.actions.disarm import arm_steps, before_stop, has_guard, no_launch, off_probes
 from console.actions.plan import Plan, Probe, Stage, Step, Verb
 from console.actions.probes import ask, scripted, serving, unit_is
@@ -38,11 +39,15 @@ from console.actions.stop import (
 )
 from console.readings.containers import Container
 from console.readings.roles import Role, role_of
+from console.wayback import way_back
+from console.wayback.standing import former as stood
+from console.wayback.standing import meant
 
 
 def relaunch_plan(scene: Scene) -> Plan:
     """End what runs, start it anew, see that the new process answers. Raises Refused."""
     held = lane_containers(scene)
+    chosen: Sequence[Held] = held
     launch = scene.acts.launch
     if away := scene.unreachable():
         raise Refused(f"{', '.join(away)} cannot be reached, and every rank is needed")
@@ -55,7 +60,8 @@ def relaunch_plan(scene: Scene) -> Plan:
     elif launch.by == "unit":
         steps = [*before_stop(scene), *_by_unit(scene)]
     else:
-        steps = list(_by_docker(scene, held))
+        chosen = started_again(scene, held)
+        steps = list(_by_docker(scene, held, chosen))
     if launch.by != "launcher" and has_guard(scene):
         steps += arm_steps(scene)
     return Plan(
@@ -66,17 +72,67 @@ def relaunch_plan(scene: Scene) -> Plan:
         title(Verb.RELAUNCH, scene),
         tuple(steps),
         origin=scene.view.verdict.state.value,
-        target="serving",
-        facts=(*container_facts("serving", held), *site_facts(scene)),
+        target=_target(scene, chosen),
+        facts=(*container_facts("serving", held), *_again_facts(held, chosen), *site_facts(scene)),
         rescue=tuple(rescue(scene, held)),
         cuts=cuts(scene),
         ends=ends(scene),
-        warnings=tuple(row for row in warnings(scene, held) if scene.up or "removes" not in row),
+        warnings=(*_leads(scene, chosen), *(row for row in warnings(scene, held) if scene.up or "removes" not in row)),
         unknown=stale(scene),
         owes="watchdog" if has_guard(scene) else "",
         pays="watchdog" if has_guard(scene) else "",
         notes=competing(scene),
     )
+
+
+def started_again(scene: Scene, held: Sequence[Held]) -> list[Held]:
+    """The container that is started again on each rank: what is up, and where nothing is what the newest operation says
+    served before it. Raises Refused where a rank has none of that revision: ranks of two revisions are no lane."""
+    found = meant(scene.view)
+    head = stood(scene.view, found, scene.head, _boxes(scene, scene.head)) if found is not None else None
+    if found is None or head is None:
+        return list(held)
+    chosen = {host: stood(scene.view, found, host, _boxes(scene, host)) for host in scene.hosts()}
+    if without := [host for host, item in chosen.items() if item is None and host in dict(held)]:
+        raise Refused(
+            f"{', '.join(without)}: no container of {found.short} is there, which served until {found.words}: "
+            "start the ranks by hand, or roll back (B)"
+        )
+    return [(host, item) for host, item in chosen.items() if item is not None]
+
+
+def _boxes(scene: Scene, host: str) -> Sequence[Container]:
+    reading = scene.host(host).containers.value
+    return reading.items if reading is not None else ()
+
+
+def _again_facts(held: Sequence[Held], chosen: Sequence[Held]) -> list[tuple[str, str]]:
+    """What is started, where that is another one than what is seen."""
+    return container_facts("again", [one for one in chosen if one not in held])
+
+
+def _target(scene: Scene, chosen: Sequence[Held]) -> str:
+    """Where it leads to: a container with its revision, the site file's revision, else only `serving`."""
+    by = scene.acts.launch.by
+    head = next((item for host, item in chosen if host == scene.head), None)
+    if by == "docker" and head is not None and head.revision:
+        return f"{head.name} {fmt.revision(head.revision)}"
+    wanted = revision(scene) if by == "launcher" and site_facts(scene) else ""
+    return fmt.revision(wanted) if wanted else "serving"
+
+
+def _leads(scene: Scene, chosen: Sequence[Held]) -> Iterator[str]:
+    """Of a lane that is down: which one is started again and why, and whether the other key leads anywhere else."""
+    head = next((item for host, item in chosen if host == scene.head), None)
+    found = meant(scene.view)
+    if found is not None and head is not None and head.name == found.name:
+        yield f"R starts {found.name} {found.short} again: {found.words}"
+    if scene.up:
+        return
+    way = way_back(scene.snapshot, scene.view)
+    there = revision(scene) if way.by == "site" else head.revision if head is not None else ""
+    if way.revision and way.revision == there:
+        yield f"R and B lead to the same revision, {fmt.revision(there)}: {way.why}"
 
 
 def site_facts(scene: Scene) -> tuple[tuple[str, str], ...]:
@@ -265,18 +321,19 @@ def _kept_back(item: Container, port: int, glob: str) -> bool:
     return not item.up and marked and role_of(item, None, port, glob) is not Role.UNRELATED
 
 
-def _by_docker(scene: Scene, held: Sequence[Held]) -> Iterator[Step]:
+def _by_docker(scene: Scene, held: Sequence[Held], chosen: Sequence[Held]) -> Iterator[Step]:
+    """Ends what is there, starts what was chosen."""
     if not held or all(host != scene.head for host, _ in held):
         raise Refused("no container of this lane is seen on its head: nothing can be started again")
-    for host, item in held:
+    for host, item in chosen:
         if item.auto_remove:
             raise Refused(f"{host}: {item.name} removes itself when it stops (--rm): it cannot be started again")
     yield from before_stop(scene)
-    yield from stopping(scene, held, aside=False)
-    others = [(host, item) for host, item in held if host != scene.head]
+    yield from stopping(scene, held, aside=list(held) != list(chosen))
+    others = [(host, item) for host, item in chosen if host != scene.head]
     for host, item in others:
         yield start_container(scene, host, item, serves=False, together="start-workers")
-    head = next(item for host, item in held if host == scene.head)
+    head = next(item for host, item in chosen if host == scene.head)
     yield start_container(scene, scene.head, head, others=others)
 
 

@@ -28,10 +28,12 @@ from console.actions.scene import (
     unread,
 )
 from console.actions.steps import evidence, rename_pair, start_container, stop_container
-from console.readings.containers import Container, belongs, serving_container
+from console.readings.containers import Container, belongs
 from console.readings.roles import Role, returns_by_itself, role_of
 from console.readings.roles import way_back as startable
 from console.wayback import WayBack, way_back
+from console.wayback.by_container import kept_containers
+from console.wayback.standing import meant, stands_for
 
 _POLICY = re.compile(r"no|always|unless-stopped|on-failure(:[1-9][0-9]{0,5})?")
 BACK = "back container "
@@ -82,8 +84,7 @@ class _Pairs:
         return reading.value.items
 
     def _serving(self, host: str) -> Container | None:
-        lane = self.scene.lane
-        found = serving_container(self._boxes(host), lane.port, lane.containers)
+        found = stands_for(self.scene.view, host, self._boxes(host))
         return None if found is None or found.id == self.back[host].id else found
 
     def _target(
@@ -95,7 +96,7 @@ class _Pairs:
                 raise Refused(f"{host}: container removed: {frozen[host][:12]}, frozen as the way back")
         else:
             lane = self.scene.lane
-            serving = serving_container(boxes, lane.port, lane.containers)
+            serving = stands_for(self.scene.view, host, boxes)
             kept = [item for item in boxes if role_of(item, serving, lane.port, lane.containers) is Role.RETIRED]
             found = [item for item in kept if (item.name == name if name else item.revision == revision)]
             found.sort(key=lambda item: (startable(item).possible is True, item.finished_at or 0.0), reverse=True)
@@ -132,7 +133,7 @@ class _Pairs:
             unknown=(*stale(scene), *self._unread()),
             owes=owes,
             pays=owes,
-            notes=(*self._policy_notes(), *competing(scene)),
+            notes=(*self._chosen(), *self._policy_notes(), *competing(scene)),
         )
 
     def _proofs(self) -> tuple[Probe, ...]:
@@ -239,6 +240,18 @@ class _Pairs:
             if item.word.value == "FAIL" and not item.shuts:
                 yield f"{item.name}: {item.text}"
         yield from unproved(self.way)
+
+    def _chosen(self) -> Iterator[str]:
+        """Which of several that are kept is gone back to, why, and how another one is chosen."""
+        scene, boxes = self.scene, self._boxes(self.scene.head)
+        frozen = scene.head in _frozen_ids(scene)
+        if meant(scene.view) is not None and not frozen:
+            yield f"B starts {self.way.why}"
+        kept = kept_containers(boxes, stands_for(scene.view, scene.head, boxes), scene.lane)
+        others = [item for item in kept if item.id != self.back[scene.head].id]
+        if others and not frozen:
+            named = ", ".join(f"{item.name} {fmt.revision(item.revision)}".strip() for item in others[:4])
+            yield f"kept too: {named}; of several one whose name holds 'retired' is taken first"
 
     def _unread(self) -> tuple[str, ...]:
         return unread(self.way)

@@ -266,7 +266,8 @@ class _Back:
         if words := unswitched(self.scene):
             yield words
         if not self.changes:
-            yield f"the site file names {fmt.revision(self.revision)} already: this is a relaunch on it"
+            same = "" if self.scene.up else f"; R and B lead to the same revision: {self.way.why}"
+            yield f"the site file names {fmt.revision(self.revision)} already: this is a relaunch on it{same}"
         for host, seconds in self.way.slow:
             yield f"{host}: its rows can only be built at the stop, ≈{fmt.short_age(seconds)}"
         for item in self.way.items:

@@ -36,8 +36,10 @@ class Underway:
             looked = next((rank.repo for rank in places.ranks if rank.host == self._lane.head), "")
             binds, repo = self._readiness.view(now, looked)
             view = replace(view, binds=binds, kept_repo=repo) if binds or repo is not None else view
+        says = self._acting.ledger()
         return replace(
             view,
+            came_up=says.came_up if says is not None else (),
             acting=self._acting.view(now),
             unsynced=self.unsynced,
             foreign=self.foreign,

@@ -8,7 +8,7 @@ from console import format as fmt
 from console.fleet.inventory import Lane
 from console.readings import launch
 from console.readings.binds import BAD, GOOD, BindSource, BindState
-from console.readings.containers import Container, serving_container
+from console.readings.containers import Container
 from console.readings.hubcache import HubRepo, SnapshotFiles
 from console.readings.quality import Reading
 from console.readings.roles import Role, restart_words, returns_by_itself, role_of
@@ -29,6 +29,7 @@ from console.wayback.items import (
     timed,
     verdict,
 )
+from console.wayback.standing import Meant, meant, stands_for
 
 LEAST_ROOM = fmt.GIB
 """Bytes that a start needs on the disks that it writes to: logs and compiled kernels."""
@@ -45,17 +46,16 @@ def by_container(snapshot: Snapshot, lane: LaneView) -> WayBack:
         why = held.problem if held is not None else head.containers.error or "containers not read yet"
         item = Item("container", Word.UNKNOWN, f"{head.name}: {why}", head.containers.age(snapshot.now))
         return WayBack(None, "", "container", (item,), (), None, why=why)
-    serving = serving_container(held.items, lane.lane.port, lane.lane.containers)
+    serving = stands_for(lane, head.name, held.items)
     kept = kept_containers(held.items, serving, lane.lane)
     if not kept:
         none = graded("container", Word.FAIL, "no stopped container is kept", head.containers, snapshot.now, shuts=True)
         return WayBack(False if none.shuts else None, "", "container", (none,), (), None, why=none.text)
-    retired = _frozen(kept, frozen_target(snapshot, lane)) or kept[0]
+    retired, chosen = _chosen(kept, frozen_target(snapshot, lane), meant(lane))
     items = tuple(_items(snapshot, lane, head, serving, retired))
     possible, why = verdict(items, "container")
     boot, basis = boot_time(lane, retired.revision)
     parts, total = timed(STOP_S if serving is not None and serving.up else 0.0, 0.0, boot)
-    chosen = f"{retired.name}, the one that ended last of {len(kept)} kept" if len(kept) > 1 else retired.name
     return WayBack(
         possible,
         retired.revision,
@@ -69,6 +69,19 @@ def by_container(snapshot: Snapshot, lane: LaneView) -> WayBack:
         boot_basis=basis,
         last_deed=last_deed(lane),
     )
+
+
+def _chosen(kept: Sequence[Container], target: str, found: Meant | None) -> tuple[Container, str]:
+    """The one to go back to, and why: what a window has frozen, what was tried last, else the best of those kept."""
+    frozen = _frozen(kept, target)
+    if frozen is not None:
+        return frozen, f"{frozen.name}, frozen when the window was opened"
+    tried = next((item for item in kept if found is not None and item.name == found.tried), None)
+    if tried is not None and found is not None:
+        return tried, f"{tried.name} once more: {found.words}; R starts {found.name} {found.short} again"
+    if len(kept) > 1:
+        return kept[0], f"{kept[0].name}, the one that ended last of {len(kept)} kept"
+    return kept[0], kept[0].name
 
 
 def _frozen(kept: Sequence[Container], target: str) -> Container | None:
@@ -134,7 +147,7 @@ def _container(snapshot: Snapshot, lane: LaneView, head: HostView, retired: Cont
             continue
         if other.containers.value is None or other.containers.value.problem:
             return Item("container", Word.UNKNOWN, f"{host}: containers not read", other.containers.age(snapshot.now))
-        serving = serving_container(other.containers.value.items, lane.lane.port, lane.lane.containers)
+        serving = stands_for(lane, host, other.containers.value.items)
         others = kept_containers(other.containers.value.items, serving, lane.lane)
         same = [item for item in others if item.revision == retired.revision]
         if not any(startable(item).possible for item in same):

@@ -30,6 +30,7 @@ from console.wayback.items import (
     timed,
     verdict,
 )
+from console.wayback.standing import served
 
 BUILD_S, BUILD_AT_STOP_S = 90.0, 480.0
 """Seconds to build one rank's copy: beside the old one from local NVMe, or in its place where two have no room. Of a
@@ -111,25 +112,27 @@ def _target(lane: LaneView, up: Sequence[Container]) -> _Target:
     there = _there(lane)
     serving = next((item.revision for item in up if item.revision), "")
     coming = _coming(lane, serving)
-    served = [record.revision for record in reversed(lane.boots) if record.revision]
+    before_now = served(lane)
     if not serving and not _serving_seen(lane, up):
         serving = _named(lane)
         if not serving:
             return _Target("", "which revision serves is not known: no container was read")
     if not serving:
-        if served and served[0] in there:
-            return _Target(served[0], f"{fmt.revision(served[0])} served last")
+        if before_now and before_now[0] in there:
+            return _Target(before_now[0], f"{fmt.revision(before_now[0])} served last")
         named = _named(lane)
         if named and named in there and coming and named != coming:
             return _Target(named, f"the site file still names {fmt.revision(named)}")
         serving = named
-    before = _previous(lane)
-    if before in there and before != serving:
-        return _Target(before, f"{fmt.revision(before)} is named as the previous one")
     others = {revision for revision in there if revision not in (serving, coming)}
-    for revision in served:
-        if revision in there and revision != serving:
-            return _Target(revision, f"{fmt.revision(revision)} was served by this lane before")
+    earlier = next((one for one in before_now if one in there and one != serving), "")
+    # where it is on record that what serves came up last, the record knows better than an earlier text what was before
+    recorded = earlier if before_now[:1] == [serving] else ""
+    before = lane.lane.previous.revision or recorded or _previous(lane)
+    if before in there and before != serving and before in (lane.lane.previous.revision, _previous(lane)):
+        return _Target(before, f"{fmt.revision(before)} is named as the previous one")
+    if earlier:
+        return _Target(earlier, f"{fmt.revision(earlier)} was served by this lane before")
     if not others:
         beside = f"; {fmt.revision(coming)} is only being prepared" if coming in there and coming != serving else ""
         return _Target("", f"no other revision is kept{beside}")

@@ -7,7 +7,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
+
+import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "readings"))
 
@@ -181,9 +183,9 @@ def test_a_head_that_is_away_still_says_what_was_owed() -> None:
     assert abs(found.value.clock - time.time()) < 60, "its deadline still comes nearer"
 
 
-def record(op: str, kind: Kind, result: str, at: float, host: str = "") -> str:
+def record(op: str, kind: Kind, result: str, at: float, host: str = "", text: str = "") -> str:
     entry = Record(
-        "c" * 16, int(at), at, 1.0, "", 7, "ben", "spark4", "dsv41", host, op, kind, (), "p", result, "", ZERO
+        "c" * 16, int(at), at, 1.0, "", 7, "ben", "spark4", "dsv41", host, op, kind, (), "p", result, text, ZERO
     )
     return encode(entry)[1].decode()
 
@@ -221,3 +223,23 @@ def test_all_that_lies_in_the_state_folder_is_looked_at_without_following_links(
     files = {what: look.arguments for what, look in head.asked().items() if look.kind is LookKind.FILE}
     assert set(files) == {"lease", "window", "debts", "current", "ledger", "plan", "journal"}
     assert {arguments[3] for arguments in files.values()} == {"/var/tmp/laneswap"}
+
+
+@pytest.mark.parametrize(
+    ("verb", "where", "result", "told"),
+    [
+        ("rollback", "89abcde to 0123456", "done", ((20.0, "0123456"),)),
+        ("relaunch", "down to 0123456", "done", ((20.0, "0123456"),)),
+        ("rollback", "new-BOUND-REF 89abcde to old-RETIRED-REF 0123456", "done", ((20.0, "0123456"),)),
+        ("rollback", "89abcde to 0123456", "half done", ()),
+        ("relaunch", "down to serving", "done", ()),
+        ("stop", "serving to 0123456", "done", ()),
+    ],
+)
+def test_the_ledger_tells_which_revisions_came_up(verb: str, where: str, result: str, told: Any) -> None:
+    op = f"20261201T031502Z-{verb}-4c19e0"
+    head = Head()
+    intent = record(op, Kind.INTENT, "", 10.0, "n1", f"roll back dsv41 on spark4: {where}; confirmed by letter")
+    head.answer(ledger=intent + record(op, Kind.OUTCOME, result, 20.0))
+    says = head.acting.ledger()
+    assert says is not None and says.came_up == told
