@@ -16,6 +16,7 @@ from console.fleet.operator import trouble
 from console.fleet.places import Places
 from console.fleet.recipe import Recipe
 from console.reach.link import Link
+from console.readings.acting import LEASE, lease_text
 from console.readings.acting_types import Acting, Lease
 from console.snapshot import LaneView, Snapshot
 
@@ -45,6 +46,13 @@ class Ground(Protocol):
 
     def snapshot(self) -> Snapshot:
         """The newest picture."""
+        ...
+
+    def told(self, lane: str, file: str, text: str | None) -> None:
+        """What the head has just said of a file in the lane's folder, because this console wrote it; None: it is gone.
+
+        A reading like any other, as old as the answer: the console need not wait for the next look to know it.
+        """
         ...
 
     def unsynced(self, lane: str, lines: int) -> None:
@@ -119,7 +127,8 @@ class Tenure:
         if keeper is not None:
             if not keeper.lost.is_set():
                 self._given_back[lane] = keeper.lease.epoch
-            await keeper.release()
+            if (await keeper.release()).granted:
+                self._ground.told(lane, LEASE, None)
 
     async def close(self, keep: frozenset[str]) -> None:
         """Stop renewing; leases of lanes in `keep`, and those on offer, run out by themselves; the others are given
@@ -140,6 +149,7 @@ class Tenure:
         if not answer.granted or answer.lease is None:
             raise Refused(_why(answer))
         self._keepers[view.name].lease = answer.lease
+        self._ground.told(view.name, LEASE, lease_text(answer.lease))
 
     async def accept(self, view: LaneView) -> tuple[Lease, str]:
         """Take what was offered to us: the lease, and who offered it. Raises Refused."""
@@ -160,7 +170,8 @@ class Tenure:
             moved = window.handed_over(window.from_json(found.data), self.own.operator, held.epoch)
         except (window.WindowUnreadable, Refused):
             return  # it stays as it is: an alarm names what is wrong with it
-        await files.put(link, folder, held.epoch, WINDOW, window.to_json(moved))
+        if (await files.put(link, folder, held.epoch, WINDOW, text := window.to_json(moved))).ok:
+            self._ground.told(view.name, WINDOW, text)
 
     # --- windows
 
@@ -180,9 +191,10 @@ class Tenure:
     async def write_window(self, lane: str, opened: window.Window, epoch: int) -> None:
         """Put a window on the head. Raises Refused."""
         link, folder = self.way(lane)
-        written = await files.put(link, folder, epoch, WINDOW, window.to_json(opened))
+        written = await files.put(link, folder, epoch, WINDOW, text := window.to_json(opened))
         if not written.ok:
             raise Refused(f"the window was not written: {written.problem}")
+        self._ground.told(lane, WINDOW, text)
 
     async def drop_window(self, lane: str, epoch: int) -> None:
         """Remove the window from the head. Raises Refused."""
@@ -190,6 +202,7 @@ class Tenure:
         written = await files.drop(link, folder, epoch, WINDOW)
         if not written.ok:
             raise Refused(f"the window was not removed: {written.problem}")
+        self._ground.told(lane, WINDOW, None)
 
     # --- inside
 
@@ -200,6 +213,7 @@ class Tenure:
         link, folder = self.way(lane)
         keeper = self._keepers[lane] = Keeper(link, folder, answer.lease)
         keeper.start()
+        self._ground.told(lane, LEASE, lease_text(answer.lease))
         return answer.lease
 
     async def _drop(self, lane: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,7 @@ class ActingFeed:
         self._processes = Parsed(parse_processes)
         self._says: LedgerSays | None = None
         self._ledger: str | None = None
+        self._told: dict[str, Reading[str]] = {}
         self._found: Same[Acting] = Same()
         self._operation = ""
         self._pace = AT_REST_S, AT_REST_S, AT_REST_S
@@ -90,7 +92,20 @@ class ActingFeed:
         return f"{self._name}:acting.{what}"
 
     def _looked(self, what: str) -> Reading[str] | None:
-        return self._head.looked(self._key(what))
+        """The newer of what was looked at, and what the head said when this console wrote it."""
+        looked, told = self._head.looked(self._key(what)), self._told.get(what)
+        if told is None or looked is None:
+            return looked
+        if looked.taken_mono is not None and told.taken_mono is not None and looked.taken_mono > told.taken_mono:
+            del self._told[what]
+            return looked
+        return replace(told, interval=looked.interval, error=looked.error, down_since=looked.down_since)
+
+    def told(self, file: str, text: str | None) -> None:
+        """What the head has just said of one of the lane's files; None: it is gone. Counts until it is looked at."""
+        what = next(name for name, (known, _) in _BASE.items() if known == file)
+        answer = "missing" if text is None else f"ok size={len(text)}\n{text}"
+        self._told[what] = Reading(f"{self._folder}/{file}", AT_REST_S, answer, time.monotonic(), time.time())
 
     def _answer(self, what: str) -> Answer | None:
         return self._answers.of(what, self._looked(what))

@@ -187,6 +187,10 @@ class Feed:
         """Where the things of a lane lie, as far as known. Raises KeyError."""
         return self._lanes[lane].places
 
+    def told(self, lane: str, file: str, text: str | None) -> None:
+        """What the head has just said of a file in the folder of `lane`; None: it is gone. Raises KeyError."""
+        self._lanes[lane].told(file, text)
+
     def unsynced(self, lane: str, lines: int) -> None:
         """How many lines of this machine's ledger the head of `lane` does not have yet. Raises KeyError."""
         self._lanes[lane].underway.unsynced = lines

@@ -144,6 +144,11 @@ class LaneFeed:
         """Where the lane's things lie, as far as known."""
         return self._survey.places
 
+    def told(self, file: str, text: str | None) -> None:
+        """What the head has just said of one of the lane's files, because this console wrote it; None: it is gone."""
+        self.underway.told(file, text)
+        self._heard += 1
+
     async def close(self) -> None:
         """Close the connections to the engine and to what stands in front of it; write what is to be remembered."""
         await self._http.close()

@@ -48,6 +48,10 @@ class Underway:
             removed_at=self._readiness.removed_at,
         )
 
+    def told(self, file: str, text: str | None) -> None:
+        """See `ActingFeed.told`."""
+        self._acting.told(file, text)
+
     def remember(self, view: LaneView, picture: Snapshot) -> None:
         """Keep what a later console needs to know of this picture, in which the lane is `view`."""
         says = self._acting.ledger()

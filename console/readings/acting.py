@@ -264,6 +264,22 @@ def _lease(text: str | None, troubles: list[str]) -> Lease | None:
     )
 
 
+def lease_text(lease: Lease) -> str:
+    """A lease as its file has it."""
+    pairs = {
+        "id": lease.id,
+        "operator": lease.operator,
+        "console": lease.console,
+        "epoch": lease.epoch,
+        "acquired": int(lease.acquired),
+        "renewed": int(lease.renewed),
+        "ttl": int(lease.ttl),
+        "purpose": lease.purpose,
+        "offered_to": lease.offered_to,
+    }
+    return "".join(f"{key}={value}\n" for key, value in pairs.items())
+
+
 def _decimal(text: str) -> float | None:
     return time_of(float(text)) if _NUMBER.fullmatch(text) else None
 

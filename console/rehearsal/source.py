@@ -94,6 +94,10 @@ class RehearsalSource:
         """Where the things of a lane lie, as far as known. Raises KeyError."""
         return self._feed.places(lane)
 
+    def told(self, lane: str, file: str, text: str | None) -> None:
+        """What the head has just said of a file in the folder of `lane`. Raises KeyError."""
+        self._feed.told(lane, file, text)
+
     def unsynced(self, lane: str, lines: int) -> None:
         """How many lines of the ledger the head of `lane` does not have yet. Raises KeyError."""
         self._feed.unsynced(lane, lines)

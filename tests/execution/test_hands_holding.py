@@ -11,8 +11,9 @@ import pytest
 from manual import beside
 
 from console.actions.plan import Verb
-from console.execution import lease
+from console.execution import files, lease
 from console.execution.policy import Need, Refused
+from console.readings.acting import Texts, answered, read_acting
 from console.readings.acting_types import OperationState
 from console.readings.ledger import Kind
 
@@ -206,3 +207,24 @@ async def test_who_took_the_lane_meanwhile_is_named(scene) -> None:  # type: ign
             with pytest.raises(Refused, match="ben since"):
                 await hands.begin(made, decision, typed(made))
         assert scene.lines() == []
+
+
+async def test_a_console_knows_its_own_window_as_soon_as_the_head_has_it(scene) -> None:  # type: ignore[no-untyped-def]
+    """Not a look later: `w` again would open a second one, and `B` would ask for the lane's name."""
+    async with scene.hands() as hands:
+        assert "window open" in await hands.open_window("lane", "swap to the new one", 1500, "lane")
+        seen = scene.acting()
+        assert seen.window is not None and seen.window.reason == "swap to the new one"
+        assert seen.lease is not None and hands.mine("lane")
+        assert seen.window == (await read_back(hands)), "what the head has"
+        await hands.offer("lane", "ben")
+        assert scene.acting().lease.offered_to == "ben"
+        await hands.offer("lane", "")
+        assert "nothing owed" in await hands.close_window("lane", "lane")
+        assert scene.acting().window is None and scene.acting().lease is None
+
+
+async def read_back(hands):  # type: ignore[no-untyped-def]
+    link, folder = hands.tenure.way("lane")
+    found = await files.read(link, folder, "window.json", most=1 << 20)
+    return read_acting(Texts(window=answered(found.data.decode())), 0.0).window

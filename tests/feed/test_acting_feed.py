@@ -19,6 +19,7 @@ from console.feed.acting import AT_REST_S, ENDED_S, LEDGER_S, RUNNING_S, ActingF
 from console.feed.host import HostFeed
 from console.fleet.inventory import Host, Rates
 from console.reach.link import Frame, Link
+from console.readings.acting import LEASE, WINDOW, lease_text
 from console.readings.acting_ledger import LedgerSays
 from console.readings.acting_operation import begun_at
 from console.readings.acting_types import OperationState
@@ -243,3 +244,45 @@ def test_the_ledger_tells_which_revisions_came_up(verb: str, where: str, result:
     head.answer(ledger=intent + record(op, Kind.OUTCOME, result, 20.0))
     says = head.acting.ledger()
     assert says is not None and says.came_up == told
+
+
+def test_what_the_head_said_when_this_console_wrote_counts_until_it_is_looked_at() -> None:
+    head = rest()
+    head.acting.told(LEASE, lease())
+    head.acting.told(WINDOW, window())
+    now = time.monotonic()
+    found = head.acting.view(now)
+    assert found.value is not None and found.value.lease is not None and found.value.window is not None
+    assert found.value.lease.operator == "ana" and found.quality(now) is Quality.LIVE
+    head.answer(lease=lease(operator="ben"), window=None)
+    newer = head.acting.view(time.monotonic()).value
+    assert newer is not None and newer.lease is not None
+    assert (newer.lease.operator, newer.window) == ("ben", None), "what is looked at later is what is so"
+
+
+def test_an_answer_from_before_this_console_wrote_does_not_take_it_back() -> None:
+    head = rest()
+    head.acting.told(WINDOW, window())
+    before = time.monotonic() - 1.0
+    head.feed._take_look(Frame("look", 2, before, time.time(), before, {"dsv41:acting.window": "missing"}))
+    seen = head.acting.view(time.monotonic()).value
+    assert seen is not None and seen.window is not None
+    head.acting.told(WINDOW, None)
+    gone = head.acting.view(time.monotonic()).value
+    assert gone is not None and gone.window is None
+
+
+def test_nothing_is_known_by_what_this_console_wrote_alone() -> None:
+    head = Head()
+    head.acting.told(LEASE, lease())
+    assert head.acting.view(time.monotonic()).value is None
+
+
+def test_a_lease_is_told_as_its_file_has_it() -> None:
+    head = rest()
+    head.answer(lease=lease())
+    read = head.acting.view(time.monotonic()).value
+    assert read is not None and read.lease is not None
+    head.acting.told(LEASE, lease_text(read.lease))
+    told = head.acting.view(time.monotonic()).value
+    assert told is not None and told.lease == read.lease
