@@ -7,11 +7,12 @@ import contextlib
 import json
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from console import format as fmt
+from console.actions.underway import acting_of, head_now
 from console.alarms import alarms
 from console.document import document
 from console.lamps import lamps
@@ -184,12 +185,41 @@ def text_lines(snapshot: Snapshot) -> list[str]:
         for lamp in lamps(snapshot, lane):
             words = "  ".join(part for part in (lamp.word, lamp.rest, lamp.note) if part)
             lines.append(f"  {lamp.title:<9} {words}")
+        lines += [f"  {title:<9} {words}" for title, words in under_way(snapshot, lane)]
     lines += [_host_line(snapshot, host) for host in snapshot.hosts]
     found = alarms(snapshot)
     for alarm in found:
         lines.append(f"{SEVERITY_WORDS[alarm.severity]:<5} {alarm.subject}: {alarm.text}")
         lines += [f"      {alarm.advice}"] if alarm.advice else []
     return lines if found else [*lines, "no alarms"]
+
+
+def under_way(snapshot: Snapshot, lane: LaneView) -> Iterator[tuple[str, str]]:
+    """`WINDOW of ana, ...`, `LEASE`, `OWED`, `OPERATION`: what is done to the lane, and by whom."""
+    acting = acting_of(lane)
+    if acting is None:
+        return
+    now, lease, window, newest = head_now(snapshot, lane), acting.lease, acting.window, acting.operation
+    if window is not None:
+        left = window.deadline - now
+        due = f"{fmt.duration(left)} left" if left >= 0 else f"OVERDUE {fmt.duration(-left)}"
+        yield "WINDOW", f"of {window.operator} for {fmt.duration(now - window.opened)}, {due}: {window.reason}"
+    if lease is not None:
+        ran_out = ", ran out" if lease.expired(now) else f", offered to {lease.offered_to}" if lease.offered_to else ""
+        yield "LEASE", f"of {lease.operator} ({lease.console}) since {fmt.clock(lease.acquired)}{ran_out}"
+    if acting.lease_unknown:
+        yield "LEASE", f"UNKNOWN: {acting.lease_unknown}"
+    for debt in acting.debts:
+        left = debt.deadline - now
+        due = f"owed in {fmt.duration(left)}" if left >= 0 else f"OVERDUE {fmt.duration(-left)}"
+        yield "OWED", f"{debt.what} off for {fmt.duration(now - debt.since)} by {debt.operator or 'somebody'}, {due}"
+    if newest is not None and newest.state is not OperationState.DONE:
+        step = f": {newest.step.title}" if newest.step is not None and newest.state is OperationState.RUNNING else ""
+        said = f", {newest.words}" if newest.words else ""
+        where = newest.head or lane.lane.head if newest.runs_on == "head" else "the console of its operator"
+        since = f"for {fmt.duration(now - newest.began)}" if newest.ended is None else fmt.clock(newest.ended)
+        state = newest.state.value.upper()
+        yield "OPERATION", f"{newest.verb} by {newest.operator} {state} {since} on {where}{step}{said} ({newest.id})"
 
 
 def _host_line(snapshot: Snapshot, host: HostView) -> str:

@@ -144,6 +144,8 @@ class LaneView:
     """Ways back that were really gone, oldest first."""
     ready: Ready | None = None
     """Its way back when it was last whole; None where it never was, as far as records go."""
+    looked: float | None = None
+    """Monotonic time at which all of this was put together: what `acting` calls its clock is of that moment."""
     removed_at: float | None = None
     """Unix seconds at which the container of `ready` was removed, by Docker's events; None where they do not say."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,6 +19,7 @@ from console.snapshot import LaneView, Snapshot
 from screens.dryrun import DryRunScreen
 from screens.errands import Errand, guarded_errand
 from screens.lanes import lane_or_worst
+from screens.leaving import left_behind
 from screens.ledger import LedgerScreen
 from screens.strip import StripDesk
 from screens.window import hand_over_errand, window_errand
@@ -34,8 +36,12 @@ else:
     _Base = object
 
 
-AGAIN_S = 5.0
+AGAIN_S = 10.0
 """Seconds in which the second `q` has to come."""
+
+
+LEDGER_EVERY_S = 2.0
+"""Seconds between two readings of the record, while it is looked at."""
 
 
 class ActingKeys(_Base):
@@ -155,14 +161,14 @@ class ActingKeys(_Base):
     # --- leaving ---------------------------------------------------------------------------------------------------
 
     def do_quit(self, _: str) -> None:
-        """Leave the console; where that cuts what it carries out itself, only by a second key."""
-        lanes = self.hands.carries() if self.hands is not None else ()
-        now = time.monotonic()
-        if lanes and now > self._leave_until:
+        """Leave the console; where that leaves something behind, by a second key, once it was said what."""
+        newest: Snapshot | None = self.timeline.newest
+        words, now = "", time.monotonic()
+        if self.hands is not None and newest is not None:
+            words = left_behind(newest, self.hands.carries(), self.hands.mine)
+        if words and now > self._leave_until:
+            self.say(words)
             self._leave_until = now + AGAIN_S
-            self.say(
-                f"q again cuts {', '.join(lanes)} after the step under way (HALF DONE): this console carries it out"
-            )
             return
         self.leave(0)
 
@@ -174,11 +180,14 @@ class ActingKeys(_Base):
             return
         screen = LedgerScreen()
         self.push_screen(screen)
-        self.background("reading the ledger", self._read_ledger(screen, hands))
+        self.background("reading the ledger", self._follow_ledger(screen, hands))
 
-    async def _read_ledger(self, screen: LedgerScreen, hands: Hands) -> None:
-        screen.take(await hands.ledger())
-        self.redraw()
+    async def _follow_ledger(self, screen: LedgerScreen, hands: Hands) -> None:
+        """Read it again for as long as the screen is there: other consoles of this account write it too."""
+        while screen in self.screen_stack:
+            if screen.take(await hands.ledger()):
+                self.redraw()
+            await asyncio.sleep(LEDGER_EVERY_S)
 
     def do_dry_run(self, argument: str) -> None:
         """What an action would do, host by host; nothing is sent."""

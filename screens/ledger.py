@@ -36,9 +36,14 @@ class LedgerScreen(RollingScreen[Record], inherit_bindings=False):
         super().__init__()
         self._records: tuple[Record, ...] | None = None
 
-    def take(self, records: tuple[Record, ...]) -> None:
-        """The record as it was read, oldest first."""
-        self._records = records
+    def take(self, records: tuple[Record, ...]) -> bool:
+        """The record as it was read, oldest first. Whether it says something new; the same objects stay, so that what
+        is held is found again."""
+        known = {record.chain + str(record.seq): record for record in self._records or ()}
+        newest = tuple(known.get(record.chain + str(record.seq), record) for record in records)
+        new = newest != self._records
+        self._records = newest if new else self._records
+        return new
 
     def entries(self, glance: Glance) -> tuple[Record, ...]:
         """Those of the lane in view."""

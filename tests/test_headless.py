@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "widgets"))
+sys.path.insert(0, str(Path(__file__).parent / "screens"))
 
 import pictures
+import strips
 
 from console.headless import EXIT_GOOD, EXIT_NEEDS_OPERATOR, EXIT_UNKNOWN, exit_code, lane_settled, settled, text_lines
 from console.readings.acting_types import Acting, Operation, OperationState
@@ -87,3 +89,13 @@ def test_an_operation_that_may_run_for_all_that_was_seen_is_waited_for(changes: 
     found = Operation("20261130T215510Z-stop-3f9ac1", "stop", "", "", "", "stop", OperationState.RUNNING, 1.0, None, ())
     acting = pictures.reading(Acting(1.0, operation=replace(found, **changes)))
     assert lane_settled(snapshot, replace(snapshot.lanes[0], acting=acting)) is not waited
+
+
+def test_the_text_says_who_has_the_lane_and_what_is_done_to_it() -> None:
+    rows = {row.split()[0]: row.strip() for row in text_lines(strips.under_way()) if row.startswith("  ")}
+    assert rows["WINDOW"].startswith("WINDOW    of ana for 6m12s, 18m48s left: ")
+    assert rows["LEASE"].startswith("LEASE     of ana (")
+    assert rows["OWED"].startswith("OWED      watchdog off for ")
+    assert "RUNNING for" in rows["OPERATION"] and strips.SWITCH.id in rows["OPERATION"]
+    quiet = text_lines(pictures.spark4())
+    assert not [row for row in quiet if row.split()[0] in ("WINDOW", "LEASE", "OWED", "OPERATION")]

@@ -55,7 +55,9 @@ def head_now(snapshot: Snapshot, lane: LaneView) -> float:
     acting = acting_of(lane)
     if acting is None or lane.acting is None or lane.acting.taken_mono is None:
         return snapshot.wall
-    return acting.clock + max(0.0, snapshot.now - lane.acting.taken_mono)
+    # Where nobody says of which moment that clock is, it is that of the reading.
+    since = lane.acting.taken_mono if lane.looked is None else lane.looked
+    return acting.clock + max(0.0, snapshot.now - since)
 
 
 class Transfer(StrEnum):

@@ -10,7 +10,7 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from console.feed.asleep import Asleep
+from console.feed.asleep import Asleep, slept_so_far
 from console.feed.changes import container_event
 from console.feed.foreign import Deed
 from console.feed.history import History
@@ -80,6 +80,10 @@ class HostFeed:
         """The host's clock at its monotonic zero, Unix seconds."""
         self._newest_mono, self._newest_received, self._shortest_way = 0.0, 0.0, math.inf
         self._offsets: deque[float] = deque(maxlen=DRIFT_FRAMES)
+        self._ahead: deque[float] = deque(maxlen=DRIFT_FRAMES)
+        """How far its clock is ahead of the console's that nobody sets, by frame."""
+        self._latest = 0.0
+        """The newest time that was said to be its own, Unix seconds."""
         self._changed = asyncio.Event()
         self._heard: deque[ContainerEvent] = deque(maxlen=EVENTS_HEARD)
         self.told_ends: deque[tuple[str, float]] = deque(maxlen=EVENTS_HEARD)
@@ -182,8 +186,15 @@ class HostFeed:
         return self._booted or None
 
     def host_wall(self, now: float) -> float:
-        """Unix seconds by the host's clock at the console's monotonic time `now`."""
-        return time.time() - (time.monotonic() - now) + (self.drift() or 0.0)
+        """Unix seconds by the host's clock at the console's monotonic time `now`.
+
+        It rests on the console's clock that nobody sets, and holds still rather than go back: what counts by it never
+        shows less than before, unless the host's own clock was set.
+        """
+        own = now + slept_so_far() if self._ahead else time.time() - (time.monotonic() - now)
+        found = own + (max(self._ahead) if self._ahead else 0.0)
+        self._latest = max(found, self._latest) if self._ahead else found
+        return self._latest if 0.0 <= self._latest - found < CLOCK_STEP_S else found
 
     def view_containers(self) -> Reading[Containers]:
         """The containers at this moment."""
@@ -227,7 +238,10 @@ class HostFeed:
         booted = frame.host_wall - frame.host_mono
         if abs(booted - self._booted) > CLOCK_STEP_S:  # the clock was set, or the host has booted: begin anew
             self._offsets.clear()
+            self._ahead.clear()
+            self._latest = 0.0
         self._booted = booted
+        self._ahead.append(frame.host_wall - frame.received - slept_so_far())
         self._offsets.append(frame.host_wall - (time.time() - (time.monotonic() - frame.received)))
 
     def _measured(self, frame: Frame) -> float:

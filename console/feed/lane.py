@@ -340,6 +340,7 @@ class LaneFeed:
             drift=self._drift.of(ranks, views, surveyed, now),
             front=None if self._front is None else self._front.reading(down),
             unfilled=surveyed.unfilled,
+            looked=now,
         )
         return self.underway.added(view, now, self._survey.places)
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "readings"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "widgets"))
 
+import pictures
+import pytest
 from acting_files import OP, begin, done, lease, line, plan, window
 
+from console.actions.underway import head_now
 from console.feed.acting import AT_REST_S, ENDED_S, LEDGER_S, RUNNING_S, ActingFeed
 from console.feed.host import HostFeed
 from console.fleet.inventory import Host, Rates
@@ -22,7 +26,7 @@ from console.reach.link import Frame, Link
 from console.readings.acting import LEASE, WINDOW, lease_text
 from console.readings.acting_ledger import LedgerSays
 from console.readings.acting_operation import begun_at
-from console.readings.acting_types import OperationState
+from console.readings.acting_types import Acting, OperationState
 from console.readings.ledger import ZERO, Kind, Record, encode
 from console.readings.link import LinkState, LinkStatus
 from console.readings.look import Look, LookKind
@@ -286,3 +290,35 @@ def test_a_lease_is_told_as_its_file_has_it() -> None:
     head.acting.told(LEASE, lease_text(read.lease))
     told = head.acting.view(time.monotonic()).value
     assert told is not None and told.lease == read.lease
+
+
+def test_the_heads_clock_never_goes_back_while_nobody_sets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither when this machine's clock is set, nor when a quick frame leaves the window, nor with the link."""
+    head = rest()
+    now = time.monotonic()
+    wall = time.time() + 100.0
+
+    def frame(at: float, late: float = 0.0) -> None:
+        head.feed._take_clock(Frame("node", 1, at + 50.0 - late, wall + (at - now) - late, at, {}))
+
+    frame(now)
+    shown = [head.feed.host_wall(now)]
+    for second in range(1, 60):
+        frame(now + second, late=0.8)
+        shown.append(head.feed.host_wall(now + second))
+    assert shown == sorted(shown)
+    assert shown[-1] == pytest.approx(wall + 59, abs=1.0)
+    monkeypatch.setattr(time, "time", lambda: 1.0)
+    assert head.feed.host_wall(now + 60) >= shown[-1]
+    head.wire.state = LinkState(LinkStatus.DOWN, now, "gone")
+    assert head.feed.host_wall(now + 61) >= shown[-1]
+    head.feed._take_clock(Frame("node", 1, now + 112.0, wall - 500.0, now + 62.0, {}))
+    assert head.feed.host_wall(now + 62) == pytest.approx(wall - 500.0, abs=0.01), "the host's own clock was set"
+
+
+def test_now_by_the_head_counts_from_when_the_clock_was_told() -> None:
+    """Not from when its files were looked at: that counted seconds twice, and took them back with the next look."""
+    snapshot = pictures.spark4()
+    reading = pictures.reading(Acting(1000.0), 2.4, 2.5)
+    lane = replace(snapshot.lanes[0], acting=reading, looked=snapshot.now - 0.5)
+    assert head_now(snapshot, lane) == pytest.approx(1000.5)

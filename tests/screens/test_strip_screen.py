@@ -25,6 +25,7 @@ from console.execution.policy import Confirmation, Decision, Holder, How, Refuse
 from console.readings.health import LaneState, LaneVerdict
 from console.readings.ledger import Kind
 from console.snapshot import Snapshot
+from screens import acting as acting_screen
 from screens import strip as strip_screen
 from widgets.glance import StripGlance
 
@@ -679,3 +680,24 @@ async def test_what_began_makes_room_for_the_forecast_as_soon_as_it_is_seen(monk
 
 def test_acting_of_a_test_is_what_the_pictures_say() -> None:
     assert acting().window is strips.WINDOW
+
+
+async def test_q_asks_once_where_a_window_stays_open() -> None:
+    async with acts() as (app, pilot, _):
+        await pilot.press("q")
+        await said(app, pilot, "q again leaves: ")
+        assert app.return_code is None and app.is_running
+        await pilot.press("q")
+        await until(pilot, lambda: app.return_code == 0, 300)
+
+
+async def test_the_ledger_is_read_again_while_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acting_screen, "LEDGER_EVERY_S", 0.05)
+    hands = FakeHands()
+    hands.records = (strips.record(Kind.NOTE, "the first"),)
+    async with acts(hands) as (app, pilot, _):
+        await pilot.press("e")
+        await said(app, pilot, "the first")
+        hands.records = (*hands.records, strips.record(Kind.NOTE, "written by another console", seq=2))
+        await said(app, pilot, "written by another console")
+        assert "following" in text_of(app)
