@@ -606,3 +606,10 @@ def test_limits_on_the_page_are_those_of_the_code() -> None:
     assert f"more than {hosts.DRIFT_ALARM_S:g} s" in text
     assert f"under {hosts.LEAST_HOME >> 30} GiB" in text
     assert f"Under {acting.LEAST_STATE >> 30} GiB" in text
+
+
+def test_each_subject_is_named_once() -> None:
+    here, host = Subject("this machine"), Subject("host a")
+    rows = as_text([here.ok("python", "3.11"), host.ok("clock", "0 s"), here.ok("webhook", "is set")])
+    assert [row for row in rows if not row.startswith(" ")] == ["this machine", "", "host a", "", "3 OK"]
+    assert "webhook" in rows[2]

@@ -5,13 +5,15 @@ from __future__ import annotations
 from console.snapshot import Event, Severity
 from widgets import format as fmt
 from widgets.ages import AGE_REPAINT, AgeMark, coarse
-from widgets.cells import Line, measure
+from widgets.cells import Line, cut_middle, measure
 from widgets.glance import Glance
 from widgets.ink import DIM, TEXT, WORDS, Row, ink_of
 from widgets.pane import Pane
 from widgets.sheet import Sheet, Title, wrap
 
 _SUBJECT = (3, 12)
+LEAST_NAME = 13
+"""Cells of a name below which it is told from no other."""
 
 
 class EventsPane(Pane):
@@ -83,10 +85,25 @@ def _event(
         # The start of a long reason is worth more than no reason.
         parts = [*parts[:spare], " ".join(parts[spare:])]
     if not 0 < len(parts) - 1 <= spare:
-        line.put(at, event.text, TEXT, to=right)
+        line.put(at, names_shortened(glance.signs.words(event.text), right - at, glance.signs.dots), TEXT, to=right)
         return []
     line.put(at, parts[0], TEXT, to=right)
     return parts[1:]
+
+
+def names_shortened(text: str, width: int, dots: str) -> str:
+    """`dsv41-vl…OUND-REF exited 137`: names of containers give way in their middle, so that the end of a row is read.
+
+    The longest word first; begin and end of a name tell it from others, and what became of it stands behind it.
+    """
+    words = text.split(" ")
+    while (over := measure(" ".join(words)) - width) > 0:
+        longest = max(range(len(words)), key=lambda at: measure(words[at]))
+        size = measure(words[longest])
+        if size <= LEAST_NAME:
+            break
+        words[longest] = cut_middle(words[longest], max(LEAST_NAME, size - over), dots)
+    return " ".join(words)
 
 
 def _section(glance: Glance, events: list[Event], width: int, height: int) -> tuple[Row, ...]:

@@ -13,6 +13,7 @@ from widgets.glance import Glance, StripGlance
 from widgets.ink import BOLD, CHIP, CHIP_ACT, CHIP_LOOK, DIM, FAINT, LABEL, LOOK, TEXT, Ink, Row
 from widgets.pane import Bar
 from widgets.said import fits
+from widgets.stripfacts import goes_at
 from widgets.stripsteps import STAGES, parts, serving_after
 
 _SHORT = {"watchdog": "wd", "evidence": "logs"}
@@ -233,7 +234,7 @@ def _of_strip(glance: Glance, strip: StripGlance) -> list[_Piece]:
             waits = "it waits for its letter"
         return [("nothing goes", BOLD), (f", {waits}", DIM)]
     pieces: list[_Piece] = [(f"this way back goes in {strip.left:.1f} s", BOLD)]
-    start = glance.wall + strip.left
+    start = goes_at(glance, strip)
     serves = serving_after(strip.plan)
     for part in parts(strip.plan):
         if part.ends is not None and (part.seconds or 0.0) >= 1.0 and part.stage is not Stage.BOOT:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from console.actions.plan import Plan, Verb
+from console.actions.strip import By
 from console.execution.policy import Decision
 from console.snapshot import Severity
 from widgets import format as fmt
@@ -40,7 +41,7 @@ def facts(glance: Glance, strip: StripGlance) -> tuple[list[Fact], list[Fact]]:
         # A plan that is only frozen cuts nothing now: what is told of it comes first.
         left = [*left, to] if left else [Fact("from", "", plan.origin or fmt.NONE), to, cuts, *_owed(plan)]
         notes = [Fact("note", "", words) for words in plan.notes if words != to.rest]
-        right = [*_warnings(plan, strip.decision), *notes, _later(plan) if strip.told else _when(glance, plan)]
+        right = [*_warnings(plan, strip.decision), *notes, _later(plan) if strip.told else _when(glance, strip, plan)]
     right += [] if plan is not None else [Fact("warning", "", words, Severity.LOOK) for words in strip.warnings]
     return left, right
 
@@ -88,11 +89,16 @@ def _warnings(plan: Plan, decision: Decision | None) -> list[Fact]:
     return found
 
 
-def _when(glance: Glance, plan: Plan) -> Fact:
+def goes_at(glance: Glance, strip: StripGlance) -> float:
+    """Unix seconds at which it goes: at the end of a countdown, else now. Strip and NEXT row count from it alike."""
+    return glance.wall + (strip.left if strip.by is By.COUNTDOWN else 0.0)
+
+
+def _when(glance: Glance, strip: StripGlance, plan: Plan) -> Fact:
     """When the lane serves again, else how long it takes."""
     serves = serving_after(plan)
     if plan.verb in _SERVES and serves is not None:
-        at = fmt.time_of_day(glance.wall + serves)
+        at = fmt.time_of_day(goes_at(glance, strip) + serves)
         return Fact("serving", f"≈{at},", f"in {fmt.duration(serves)}: {long_parts(plan, serves)}")
     total = plan.total
     if total is None:

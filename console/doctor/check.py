@@ -77,7 +77,8 @@ def as_text(checks: Sequence[Check]) -> list[str]:
     width = max((len(check.name) for check in checks), default=0)
     rows: list[str] = []
     about = ""
-    for check in checks:
+    subjects = list(dict.fromkeys(check.about for check in checks))
+    for check in sorted(checks, key=lambda check: subjects.index(check.about)):  # each subject once, in its order
         if check.about != about:
             rows += ([""] if rows else []) + [check.about]
             about = check.about

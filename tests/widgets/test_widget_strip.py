@@ -5,6 +5,7 @@ Run this file to write them anew.
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -106,6 +107,17 @@ def test_the_smallest_strip_says_from_and_to(name: str) -> None:
     told = " ".join(drawn)
     assert any(row.strip().startswith("to ") and shown.plan.target in row for row in drawn), drawn
     assert "from" in told.split() and shown.plan.origin.split(",")[0] in told, drawn
+
+
+@pytest.mark.parametrize("left", [3.0, 2.4, 0.3])
+@pytest.mark.parametrize("columns", SIZES)
+def test_strip_and_next_row_name_one_time_of_serving(columns: int, left: float) -> None:
+    glance = glance_of(columns, replace(SHOWN["rollback counts down"], left=left))
+    assert glance.strip is not None
+    drawn = "\n".join(text_of(row) for row in strip.rows(glance, columns, 16))
+    (of_strip,) = re.findall(r"serving +≈([0-9:]+)", drawn)
+    (of_next,) = re.findall(r"serving +≈([0-9:]+)", text_of(bars.next_line(glance, columns)))
+    assert of_strip == of_next
 
 
 LONG = (
