@@ -533,7 +533,7 @@ def test_what_became_of_a_container_is_read_however_long_its_name_is(columns: in
     told = f"container {name} exited 137"
     snapshot = replace(spark4(), events=(Event(WALL, "spark-0", told, Severity.NORMAL),) * 9)
     width = columns if columns == 80 else 60
-    drawn = [text_of(row) for row in events.rows(glance(snapshot, columns, 24), width, 8)]
+    drawn = [text_of(row) for row in events.rows(glance(snapshot, columns, 40 if columns == 120 else 24), width, 8)]
     rows = [row for row in drawn if "spark-0" in row]
     assert rows and all("exited 137" in row for row in rows), drawn
     assert all(("dsv41" in row and "BOUND-REF" in row) or "D-REF" in row for row in rows), drawn
