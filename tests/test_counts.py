@@ -32,8 +32,8 @@ LIMIT = 90.0
 HEAVY = ("asyncssh", "httpx", "docker", "psutil", "requests", "cryptography")
 """Imported after the first paint, where something needs them."""
 OWN = ("console", "widgets", "screens")
-MOST_OWN, MOST_OTHERS = 270, 550
-"""Modules at the first paint: 237 of ours and 516 others when this was written. What comes on top costs every start."""
+MOST_OWN, MOST_OTHERS = 290, 550
+"""Modules at the first paint: 279 of ours and 534 others when this was written. What comes on top costs every start."""
 MOST_CHANNELS = {"head": 8, "other": 4}
 """Sampler and Docker (events, questions) on every host; on a head also scrape, health, identity and a log."""
 
