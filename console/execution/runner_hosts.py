@@ -85,7 +85,8 @@ class Hosts:
     def acted(self, host: str, argv: Callable[[str], list[str]], stdin: str, limit: float) -> Done:
         """Run a command that acts, made for our epoch, through the host's fence. Raises Fenced."""
         while True:
-            epoch = self.epoch
+            # what was seen in the place of a broken folder, in some other incident, is no lease of this lane
+            epoch: Any = "-" if host in self.operation.get("dirs", {}) else self.epoch
             fence = ["sh", "-c", self.operation["fence"], "laneswap", self._folder(host), str(epoch), "--"]
             done = self.transport.run(host, [*fence, *argv(str(epoch))], stdin, limit)
             newest = re.match(r"epoch=([0-9]+)\s", done.out)

@@ -122,6 +122,10 @@ async def test_a_window_of_ours_is_no_letter_once_the_disk_is_full(scene: Any, m
         await scene.until(lambda: scene.acting().window is not None, "the window is seen")
         assert (await hands.plan("lane", Verb.STOP))[1].need is Need.LETTER
         no_space(scene, monkeypatch)
+        spare = scene.folder / f"spare-{os.getuid()}"
+        (spare / "here.lane").mkdir(parents=True)
+        spare.chmod(0o700)
+        (spare / "here.lane" / "epoch").write_text("99\n")  # of another incident
         await goes(hands, Verb.STOP)
         await scene.until(lambda: scene.lines() == ["a"], "the step was carried out")
 

@@ -185,7 +185,7 @@ ROWS = (
         "glass = policy.spend(grant, plan.id, plan.verb, plan.lane, policy.clock(), epoch)",
         "glass = False",
         f"{M}::test_every_grant_is_spent",
-        "tests/execution/test_grant_demanded.py::test_without_a_lease_only_a_break_glass_grant_begins",
+        "tests/execution/test_grant_demanded.py::test_whatever_stands_in_place_of_a_grant_nothing_is_sent",
     ),
     row(
         "a head whose state folder is broken is out of reach",
