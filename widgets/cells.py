@@ -19,6 +19,10 @@ _LONGEST = 1024
 """Characters of one text that are looked at; no pane is wider."""
 
 
+LEAST_NAME = 13
+"""Cells of a name below which it is told from no other."""
+
+
 @lru_cache(maxsize=_CACHED)
 def _plain(text: str) -> tuple[str, int]:
     """`text` without what has no width of its own, and its width in cells.
@@ -78,6 +82,21 @@ def cut_middle(text: str, width: int, dots: str = "…") -> str:
     text = _plain(text)[0]
     tail = _tail(text, (width - len(dots)) // 2)
     return _head(text, width - len(dots) - measure(tail)) + dots + tail
+
+
+def names_shortened(text: str, width: int, dots: str) -> str:
+    """`dsv41-vl…OUND-REF exited 137`: names of containers give way in their middle, so that the end of a row is read.
+
+    The longest word first; begin and end of a name tell it from others, and what became of it stands behind it.
+    """
+    words = text.split(" ")
+    while (over := measure(" ".join(words)) - width) > 0:
+        longest = max(range(len(words)), key=lambda at: measure(words[at]))
+        size = measure(words[longest])
+        if size <= LEAST_NAME:
+            break
+        words[longest] = cut_middle(words[longest], max(LEAST_NAME, size - over), dots)
+    return " ".join(words)
 
 
 def _head(text: str, width: int) -> str:

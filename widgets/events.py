@@ -5,15 +5,13 @@ from __future__ import annotations
 from console.snapshot import Event, Severity
 from widgets import format as fmt
 from widgets.ages import AGE_REPAINT, AgeMark, coarse
-from widgets.cells import Line, cut_middle, measure
+from widgets.cells import Line, measure, names_shortened
 from widgets.glance import Glance
 from widgets.ink import DIM, TEXT, WORDS, Row, ink_of
 from widgets.pane import Pane
 from widgets.sheet import Sheet, Title, wrap
 
 _SUBJECT = (3, 12)
-LEAST_NAME = 13
-"""Cells of a name below which it is told from no other."""
 
 
 class EventsPane(Pane):
@@ -89,21 +87,6 @@ def _event(
         return []
     line.put(at, parts[0], TEXT, to=right)
     return parts[1:]
-
-
-def names_shortened(text: str, width: int, dots: str) -> str:
-    """`dsv41-vl…OUND-REF exited 137`: names of containers give way in their middle, so that the end of a row is read.
-
-    The longest word first; begin and end of a name tell it from others, and what became of it stands behind it.
-    """
-    words = text.split(" ")
-    while (over := measure(" ".join(words)) - width) > 0:
-        longest = max(range(len(words)), key=lambda at: measure(words[at]))
-        size = measure(words[longest])
-        if size <= LEAST_NAME:
-            break
-        words[longest] = cut_middle(words[longest], max(LEAST_NAME, size - over), dots)
-    return " ".join(words)
 
 
 def _section(glance: Glance, events: list[Event], width: int, height: int) -> tuple[Row, ...]:

@@ -7,11 +7,11 @@ from console.actions.strip import By, Phase
 from console.snapshot import Severity
 from widgets import format as fmt
 from widgets.bar import segments
-from widgets.cells import Line, cut, measure
+from widgets.cells import Line, cut, measure, names_shortened
 from widgets.glance import Glance, StripGlance
 from widgets.ink import ACCENT, BOLD, BRIGHT, CHIP, DIM, STRONG, TEXT, WORDS, Ink, Row, ink_of
 from widgets.pane import Bar
-from widgets.stripfacts import Fact, facts, kept, on_one_row, wrapped
+from widgets.stripfacts import Fact, facts, fitted, kept, on_one_row, wrapped
 from widgets.stripsteps import SURFACE, parts, steps_table, table_height
 
 HEADINGS = {
@@ -187,7 +187,7 @@ def _right_at(width: int) -> int:
 def _shown(found: list[Fact], size: int, room: int) -> list[Fact]:
     """All facts on as many rows as their words need; where there are not so many, a row each."""
     whole = wrapped(found, size)
-    return whole if len(whole) <= room else kept(found, room)
+    return whole if len(whole) <= room else fitted(kept(found, room), size, room)
 
 
 def _put_fact(line: Line, at: int, value: int, fact: Fact, glance: Glance, edge: int) -> None:
@@ -203,7 +203,8 @@ def _put_fact(line: Line, at: int, value: int, fact: Fact, glance: Glance, edge:
     if fact.strong:
         value = line.put(value, fact.strong, BOLD.on("surface"), to=edge) + (1 if fact.strong.endswith(",") else 2)
     quiet = fact.strong and fact.label != "cuts"
-    line.put(value, fact.rest, (DIM if quiet else TEXT).on("surface"), to=edge)
+    rest = names_shortened(glance.signs.words(fact.rest), edge - value, glance.signs.dots)
+    line.put(value, rest, (DIM if quiet else TEXT).on("surface"), to=edge)
 
 
 # --- how it goes ------------------------------------------------------------------------------------------------------

@@ -135,6 +135,17 @@ def wrapped(found: list[Fact], size: int) -> list[Fact]:
     return rows
 
 
+def fitted(found: list[Fact], size: int, room: int) -> list[Fact]:
+    """On as many rows as there are: warnings get the rows that are over first, then the others in their order."""
+    spare = room - len(found)
+    more: dict[int, list[Fact]] = {}
+    for at in sorted(range(len(found)), key=lambda at: found[at].severity is Severity.NORMAL):
+        rows = wrapped([found[at]], size)
+        if 1 < len(rows) <= spare + 1:
+            more[at], spare = rows, spare - len(rows) + 1
+    return [row for at, fact in enumerate(found) for row in more.get(at, [fact])]
+
+
 def kept(found: list[Fact], room: int) -> list[Fact]:
     """As many as there is room for: the last one (when it is done) stays, those before it are counted."""
     if len(found) <= room or room <= 0:

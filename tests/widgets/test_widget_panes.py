@@ -62,6 +62,7 @@ from widgets import (
     watchdog,
     wayback,
 )
+from widgets.cells import names_shortened
 from widgets.glance import Glance, KeyHint, LaneGlance
 from widgets.ink import ACCENT, BRIGHT, CHIP_ACT, DIM, LOOK, Ink, Row, text_of
 
@@ -542,5 +543,5 @@ def test_what_became_of_a_container_is_read_however_long_its_name_is(columns: in
 @pytest.mark.parametrize("width", range(0, 70))
 def test_a_shortened_text_fits_or_is_as_short_as_its_names_allow(width: int) -> None:
     text = "container dsv41-vllm-1017-v21cfg-BOUND-REF of lmsysorg/sglang-nightly-dev stopped"
-    found = events.names_shortened(text, width, "…")
+    found = names_shortened(text, width, "…")
     assert len(found) <= max(width, 53) and found.startswith("container dsv41") and found.endswith("stopped")

@@ -26,12 +26,13 @@ from console.actions.strip import By, Phase
 from console.execution.policy import Situation, decide
 from console.lamps import lamps
 from console.readings.acting_types import OperationState, StepState
-from console.snapshot import Snapshot
+from console.snapshot import Severity, Snapshot
 from screens.view import hints
 from widgets import bars, said, strip, stripsteps
 from widgets.glance import Glance, StripGlance
 from widgets.header import window_words
 from widgets.ink import CHIP, CHIP_ACT, CHIP_KEY, Row, text_of
+from widgets.stripfacts import Fact, fitted, wrapped
 
 GOLDEN = Path(__file__).parent / "golden"
 SIZES = {80: (80, 24, 15), 120: (120, 40, 16), 200: (200, 60, 18)}
@@ -118,6 +119,15 @@ def test_strip_and_next_row_name_one_time_of_serving(columns: int, left: float) 
     (of_strip,) = re.findall(r"serving +≈([0-9:]+)", drawn)
     (of_next,) = re.findall(r"serving +≈([0-9:]+)", text_of(bars.next_line(glance, columns)))
     assert of_strip == of_next
+
+
+def test_rows_that_are_over_go_to_warnings_first() -> None:
+    to = Fact("to", "c0ffee1", "from " + "df42c10 " * 12)
+    warning = Fact("warning", "", "no start of df42c10 tells whether it hits its autotune cache", Severity.LOOK)
+    assert fitted([to, warning], 40, 2) == [to, warning]
+    three = fitted([to, warning], 40, 4)
+    assert three[0] == to and " ".join(fact.rest for fact in three[1:]) == warning.rest, "all of the warning"
+    assert len(fitted([to, warning], 40, 9)) == len(wrapped([to, warning], 40))
 
 
 LONG = (
