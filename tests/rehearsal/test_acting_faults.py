@@ -90,7 +90,7 @@ async def test_a_retired_container_that_does_not_come_up_leaves_the_way_forward(
         operation = await made.do(Verb.ROLLBACK)
         assert operation.state is OperationState.HALF_DONE
         assert operation.words.startswith(f"HALF DONE after stop {SERVING}, next: start {RETIRED}")
-        log = made.root / f"station/var/tmp/laneswap/station.station/ops/{operation.id}/start-station/log"
+        log = made.root / f"station/var/tmp/laneswap/station.station/ops/{operation.id}/start-station/out"
         assert words in log.read_text()
         await made.recorded(operation)
         await made.until(lambda: made.view().verdict.state is LaneState.DOWN, "it is down")

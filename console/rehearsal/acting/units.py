@@ -227,6 +227,7 @@ class Units:
         code = await self._execute(below)
         job.out += below.out
         job.err += below.err
+        _keep(place / "out", "".join(f"{row}\n" for row in below.out))
         _keep(place / "err", "".join(f"{row}\n" for row in below.err))
         _keep(place / "code", f"{code}\n")
         return code
