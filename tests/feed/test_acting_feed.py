@@ -15,7 +15,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "readings"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "widgets"))
 
 import pictures
-import pytest
 from acting_files import OP, begin, done, lease, line, plan, window
 
 from console.actions.underway import head_now
