@@ -346,6 +346,53 @@ async def test_no_unit_is_left_as_failed_once_it_was_looked_at(clean: tuple[BedH
             await same()
 
 
+SLOW = "/tmp/laneswap-test-slow"
+SLOW_RUN = """#!/bin/sh
+(
+    left=1200
+    while [ ! -e {folder}/go ] && [ "$left" -gt 0 ]; do sleep 0.1; left=$((left - 1)); done
+    /usr/bin/systemd-run "$@"
+    : >{folder}/came
+) </dev/null >/dev/null 2>&1 &
+echo 'Failed to start transient service unit: Connection timed out' >&2
+exit 1
+"""
+
+
+async def test_a_manager_that_comes_to_it_too_late_begins_nothing(clean: tuple[BedHost, ...]) -> None:
+    """systemd-run has given up and the console was told so: the unit that comes all the same must not be a second
+    runner beside what the console did instead."""
+    async with steps_on(clean[0]) as steps:
+        await steps.root("mkdir", "-m", "777", SLOW)
+        text = shlex.quote(SLOW_RUN.format(folder=SLOW))
+        await steps.root("sh", "-c", f"printf %s {text} >{SLOW}/systemd-run; chmod 755 {SLOW}/systemd-run")
+        run = steps.link.run
+
+        async def slow(argv: Any, **more: Any) -> Any:
+            return await run(["env", f"PATH={SLOW}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", *argv], **more)
+
+        steps.link.run = slow  # type: ignore[method-assign]
+        command = ("sh", "-c", f"echo ran >>{SLOW}/ran")
+        refused = await steps.start("one", *command, mode=Mode.USER)
+        steps.link.run = run  # type: ignore[method-assign]
+        assert isinstance(refused, Refused) and not refused.unknown, refused
+        await steps.root("touch", f"{SLOW}/go")
+        await until_status_of(steps, f"test -e {SLOW}/came")
+        await steps.until("one", lambda found: found.phase is Phase.ABSENT)
+        assert await steps.root("cat", f"{SLOW}/ran", check=False) == ""
+        begun = await steps.started("one", *command, mode=Mode.USER)
+        assert begun.mode == "user"
+        assert (await steps.ended("one")).phase is Phase.DONE
+        assert await steps.root("cat", f"{SLOW}/ran") == "ran\n"
+
+
+async def until_status_of(steps: Steps, command: str) -> None:
+    """Until it says yes on the host. Fails after PATIENCE seconds."""
+    async with asyncio.timeout(PATIENCE):
+        while await steps.root("sh", "-c", f"{command} && echo yes", check=False) != "yes\n":  # noqa: ASYNC110
+            await asyncio.sleep(0.2)
+
+
 # -- nothing dies with the console
 
 
