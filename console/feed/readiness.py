@@ -25,6 +25,8 @@ from console.wayback.by_container import kept_containers
 
 MOST_SOURCES = 32
 """Of one container; a source beyond them is not looked at, and is told as such."""
+MOST_KEPT = 3
+"""Kept containers of which the bind sources are looked at."""
 READY_EVERY_S = 600.0
 """Seconds between two notes that the way back is whole: how long ago it was, is known that well after a restart."""
 
@@ -59,7 +61,7 @@ class Readiness:
         return tuple(found), repo
 
     def _containers(self, feed: HostFeed, looked: str) -> list[Container]:
-        """The serving one and the one that would be started again."""
+        """The serving one and those that may be started again: the lane as a whole tells which a way back takes."""
         held = feed.view_containers().value
         if held is None:
             return []
@@ -68,7 +70,7 @@ class Readiness:
         if feed.name == self._lane.head:
             folder = checkpoint_folder(kept[0]) if kept else ""
             self._repo = (feed.name, folder if folder != looked.rstrip("/") else "")
-        return [item for item in (serving, *kept[:1]) if item is not None]
+        return [item for item in (serving, *kept[:MOST_KEPT]) if item is not None]
 
     def _ask(self, host: str, feed: HostFeed, containers: Sequence[Container]) -> None:
         sources = dict.fromkeys(source for item in containers for source in sources_of(item) if _plain(source))
