@@ -119,7 +119,10 @@ class Console:
 
 def kept(host: BedHost, lane: str, name: str) -> str:
     """A file of the lane's state folder on a host; '' where there is none."""
-    return host.root("cat", f"{STATE}/bed.{lane}/{name}", check=False)
+    try:  # past every connection and without a process: it is looked at again and again
+        return Path(f"/proc/{host.init}/root{STATE}/bed.{lane}/{name}").read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 def newest(head: BedHost, lane: str) -> str:
