@@ -193,8 +193,19 @@ class Recording:
         if operation.state in _GOES_ON:
             await self._steps(operation, kept)
             return
+        if operation.ended is None and operation.runs_on != "console" and await self._lives(operation, kept):
+            return  # its journal is silent, its runner is not gone: a busy head takes its time to begin
         await self._ended(view.name, operation, kept)
         await self._settle(view)
+
+    async def _lives(self, operation: Operation, kept: _Open) -> bool:
+        """Whether the head itself says that a runner still has it, or does not say; asked every UP_EVERY_S."""
+        now = asyncio.get_running_loop().time()
+        if kept.due is not None and now < kept.due:
+            return True
+        kept.due = now + UP_EVERY_S
+        link, folder = self._tenure.way(kept.lane)
+        return (await newest_run(link, folder, operation.id))[1].phase in _LIVES
 
     async def _out_of(self, operation: Operation) -> None:
         """The outcome of one that the head cannot tell of."""

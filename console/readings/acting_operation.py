@@ -21,6 +21,9 @@ from console.sanitize import word
 
 FRESH_S = 10.0
 """Seconds since the newest line of a journal within which somebody is writing it, whatever else is known."""
+STARTING_S = 30.0
+"""Seconds in which a runner that was not seen yet may still be on its way to its first line: on a busy head a start
+takes long, and LOST would be said of what is just beginning."""
 BOOT_SLACK_S = 5.0
 """Seconds by which a host's own word on its start may be off: its clock was set since."""
 MOST_STEPS = 200
@@ -278,6 +281,8 @@ def _alive(operation: Operation, clock: float, lease: Lease | None, pulse: Pulse
     spoke = operation.spoke if operation.spoke is not None else operation.began
     if 0 <= clock - spoke <= FRESH_S:
         return True
+    if operation.spoke is None and 0 <= clock - spoke <= STARTING_S:
+        return None
     held = not told or (lease is not None and not lease.expired(clock))
     if not operation.whole and operation.spoke is None and held:
         return None  # nothing says where it runs: it may be the console that holds the lease

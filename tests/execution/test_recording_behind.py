@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from manual import beside
 
 from console.actions.plan import Verb
 from console.execution.hands import Hands
+from console.readings.acting_types import OperationState
 from console.readings.ledger import Kind, Record
 from console.snapshot import Snapshot
 
@@ -25,12 +26,15 @@ class Behind:
 
     def __init__(self, feed: Any) -> None:
         self._feed, self._old = feed, feed.snapshot().lane("lane").acting
+        self.judges: Callable[[Snapshot], Snapshot] | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._feed, name)
 
     def snapshot(self) -> Snapshot:
         newest: Snapshot = self._feed.snapshot()
+        if self.judges is not None:
+            return self.judges(newest)
         if self._old is None:
             return newest
         return replace(newest, lanes=tuple(replace(view, acting=self._old) for view in newest.lanes))
@@ -145,3 +149,35 @@ async def test_what_nobody_carries_on_is_lost_once_its_runner_is_gone(scene: Any
     async with scene.hands() as next_one:
         assert outcomes(await recorded(next_one, op, later), op) == ["lost"]
     assert [words for words in scene.said if words.startswith("stop lost: nobody carries it on")], scene.said
+
+
+async def test_what_is_taken_for_lost_while_its_runner_runs_keeps_its_record_open(scene: Any) -> None:
+    """A picture may be wrong of a runner that it cannot see: what is written down is by the head's own word."""
+
+    def lost(newest: Snapshot) -> Snapshot:
+        def judged(view: Any) -> Any:
+            found = view.acting.value
+            if found is None or found.operation is None or found.operation.ended is not None:
+                return view
+            operation = replace(found.operation, state=OperationState.LOST, words="its runner is gone")
+            return replace(view, acting=replace(view.acting, value=replace(found, operation=operation)))
+
+        return replace(newest, lanes=tuple(map(judged, newest.lanes)))
+
+    behind = Behind(scene.feed)
+    behind.judges = lost
+    scene.plan = plan(long(scene))
+    hands = Hands(behind, "ana", tell=scene.said.append)
+    await hands.start()
+    try:
+        op = await go(hands)
+        await scene.until(lambda: (o := behind.snapshot().lane("lane").acting.value.operation) and o.id == op, "seen")
+        for _ in range(20):
+            await hands.recording._step()
+        assert outcomes(await hands.ledger(), op) == [] and scene.acting().lease is not None
+        (scene.folder / "go").touch()
+        await scene.until(lambda: not hands.recording.lanes(), "it is recorded")
+    finally:
+        (scene.folder / "go").touch()
+        await hands.close()
+    assert outcomes(await hands.ledger(), op) == ["done"]

@@ -41,7 +41,7 @@ from console.readings.acting import (
     prefix_object,
     read_acting,
 )
-from console.readings.acting_operation import FRESH_S, MOST_STEPS, begun_at, half_done_words
+from console.readings.acting_operation import FRESH_S, MOST_STEPS, STARTING_S, begun_at, half_done_words
 from console.readings.acting_types import Acting, OperationState
 from console.readings.look import Answer, Status
 
@@ -277,6 +277,15 @@ def test_a_restarted_head_loses_it_whatever_was_written_a_moment_ago() -> None:
     assert found.state is OperationState.LOST
     assert found.words == ("LOST: HALF DONE after stop rank 1, next: start the lane on spark-0 (spark-0 was restarted)")
     assert operation(HALF, 8.0, Pulse(True, booted=BEGAN - 9000)).state is OperationState.RUNNING
+
+
+def test_one_that_is_just_beginning_on_a_busy_head_is_not_lost() -> None:
+    """Its runner may take longer to be seen than a journal may be silent."""
+    assert operation("", FRESH_S, GONE).state is OperationState.RUNNING
+    assert operation("", STARTING_S - 2.0, GONE).state is OperationState.UNKNOWN
+    assert operation("", STARTING_S - 2.0, ALIVE).state is OperationState.RUNNING
+    assert operation("", STARTING_S + 2.0, GONE).state is OperationState.LOST
+    assert operation("", STARTING_S - 2.0, Pulse(False, booted=BEGAN + 15)).state is OperationState.LOST
 
 
 def test_one_that_never_began_is_lost_and_did_nothing() -> None:
