@@ -82,7 +82,7 @@ def test_when_it_is_ended_its_children_end_and_its_daemons_live_on(world: World)
     until(lambda: all(path.exists() and path.read_text().strip() for path in files))
     daemon, child, deeper = (int(path.read_text()) for path in files)
     running.send_signal(signal.SIGTERM)
-    said, _ = running.communicate(timeout=20)
+    said, _ = running.communicate(timeout=60)
     assert running.returncode == 143
     assert b"the launcher was ended" in said
     until(lambda: not alive(child) and not alive(deeper))

@@ -38,7 +38,7 @@ main() {
         [ "${row%%=*}" = "$code" ] && say "${row#*=}" && break
     done)
     say "the launcher ended with $code${words:+: $words}"
-    told "$before"
+    stands "$before"
     exit 1
 }
 
@@ -77,8 +77,8 @@ keep_log() {
     tail -n 60 -- "$newest"
 }
 
-# told BEFORE: whatever the launcher's last line says, this is what is seen.
-told() {
+# stands BEFORE: whatever the launcher's last line says, this is what is seen.
+stands() {
     [ "$name" != - ] || return
     after=$(head_engine)
     if [ -z "$after" ]; then
