@@ -47,13 +47,15 @@ async def test_break_glass_never_goes_past_a_lease_that_another_holds(scene, mon
         assert scene.lines() == []
 
 
-async def test_a_lease_that_ran_out_is_taken_from_nobody_else(scene) -> None:  # type: ignore[no-untyped-def]
+async def test_a_lease_that_ran_out_is_taken_from_nobody_else(scene, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     async with scene.hands() as hands:
         link, folder = hands.tenure.way("lane")
         await lease.take(link, folder, "ben", "ben@there 1", "a window", ttl=1)
         await scene.until(lambda: (a := scene.acting()).lease and a.lease.expired(a.clock), "it ran out")
         made, decision = await hands.plan("lane", Verb.STOP)
         assert decision.takes_over
+        before = scene.feed.snapshot()
+        monkeypatch.setattr(scene.feed, "snapshot", lambda: before)  # the picture has not heard of it yet
         assert (await lease.take(link, folder, "cara", "cara@else 1", "hers", over=True)).granted
         with pytest.raises(Refused, match=r"held by cara|cara holds the lease"):
             await hands.begin(made, decision, typed(made))

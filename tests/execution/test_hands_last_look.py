@@ -14,7 +14,7 @@ import pytest
 from manual import beside
 
 from console.actions.plan import Verb
-from console.execution import inflight, lease, policy, recording
+from console.execution import inflight, lease, policy, recording, sequence_head
 from console.execution.inflight import beginning
 from console.execution.ledger import Entry, Ledger, LedgerError, ledger_file
 from console.execution.policy import Holder, Refused
@@ -81,20 +81,62 @@ async def test_every_grant_is_spent(scene: Any, monkeypatch: pytest.MonkeyPatch)
     assert scene.lines() == ["a"] and left == {}
 
 
-async def test_a_leave_that_is_given_and_not_spent_begins_nothing(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever stands between grant and use: one that cannot be spent keeps the action from going."""
+@pytest.mark.parametrize("use", ["take_up", "spend"])
+async def test_a_leave_that_cannot_be_used_begins_nothing(
+    scene: Any, monkeypatch: pytest.MonkeyPatch, use: str
+) -> None:
+    """Whatever stands between grant and use: one that is gone keeps the action from going."""
 
     def refuses(*_: Any) -> None:
         raise Refused("this leave was spent already")
 
     async with scene.hands() as hands:
         made, decision = await hands.plan("lane", Verb.STOP)
-        monkeypatch.setattr(policy, "spend", refuses)
+        monkeypatch.setattr(policy, use, refuses)
         with pytest.raises(Refused, match="spent already"):
             await hands.begin(made, decision, typed(made))
         kinds = [(record.kind, record.result) for record in await hands.ledger() if record.op]
-        assert kinds == [(Kind.INTENT, ""), (Kind.OUTCOME, "not begun")]
+        assert kinds == ([(Kind.INTENT, ""), (Kind.OUTCOME, "not begun")] if use == "spend" else [])
     assert scene.lines() == []
+
+
+async def test_what_is_carried_on_spends_a_grant_itself(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[str] = []
+
+    async def stored(link: Any, folder: str, op: str) -> dict[str, Any]:
+        return {"id": op, "verb": "stop", "plan_id": "48a405b23d5f", "reach": {"me": []}, "head": "me", "steps": []}
+
+    async def carried_on(link: Any, found: Any) -> sequence_head.OnHead:
+        begun.append(found["id"])
+        return sequence_head.OnHead(True)
+
+    monkeypatch.setattr(sequence_head, "stored", stored)
+    monkeypatch.setattr(sequence_head, "carry_on", carried_on)
+    async with scene.hands() as hands:
+        view = scene.feed.snapshot().lane("lane")
+        held, _ = await hands.tenure.hold(view, "stop")
+        with pytest.raises(Refused, match="never given"):
+            await hands._carrying.carry_on(view, OP, held, object.__new__(policy.Grant))
+        assert begun == []
+        leave = policy.adopt(Verb.STOP, "lane", "48a405b23d5f", held.epoch, policy.clock(), read_only=False)
+        await hands._carrying.carry_on(view, OP, held, leave)
+    assert begun == [OP]
+
+
+async def test_what_the_picture_does_not_show_yet_is_not_begun_beside(
+    scene: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two keys in a row, or two consoles: the second one is meant for the lane as it was before the first."""
+    async with scene.hands() as hands:
+        made, decision = await hands.plan("lane", Verb.RELAUNCH)
+        before = scene.feed.snapshot()
+        op = await go(hands)
+        with monkeypatch.context() as held:
+            held.setattr(scene.feed, "snapshot", lambda: before)
+            with pytest.raises(Refused, match=op):
+                await hands.begin(made, decision, typed(made))
+        await scene.ended(op)
+    assert scene.lines() == ["a"]
 
 
 async def test_while_another_console_of_ours_begins_nothing_is_begun_beside(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from guards.mutant import Mutant
@@ -37,7 +37,7 @@ def baseline(rows: Sequence[Mutant], *, bed: bool, jobs: int) -> list[str]:
 def run(rows: Sequence[Mutant], jobs: int) -> list[Verdict]:
     """Every row, `jobs` at a time, each worker in a copy of its own."""
     verdicts: dict[int, Verdict] = {}
-    left = iter(enumerate(rows))
+    left: Iterator[tuple[int, Mutant]] = iter(enumerate(rows))
     turn = threading.Lock()
 
     def work(_: int) -> None:
@@ -52,7 +52,11 @@ def run(rows: Sequence[Mutant], jobs: int) -> list[Verdict]:
                     tell(verdicts[number])
 
     with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(work, range(jobs)))
+        try:
+            list(pool.map(work, range(jobs)))
+        except KeyboardInterrupt:
+            left = iter(())  # what is under way is finished, nothing more is begun
+            raise
     return [verdicts[number] for number in sorted(verdicts)]
 
 

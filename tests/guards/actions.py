@@ -261,11 +261,4 @@ ROWS = (
         "optional=False,",
         f"{P}::test_evidence_never_holds_up_the_way_back",
     ),
-    row(
-        "a rank whose old container is gone shuts the way back of all",
-        ROLLBACK,
-        '        if not found:\n            raise Refused(f"{host}: no stopped',
-        '        if False:\n            raise Refused(f"{host}: no stopped',
-        f"{P}::test_one_rank_without_its_old_container_shuts_the_way",
-    ),
 )

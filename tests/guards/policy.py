@@ -6,6 +6,8 @@ from guards.mutant import row
 
 POLICY = "console/execution/policy.py"
 KEYMAP = "console/actions/keymap.py"
+CARRYING = "console/execution/carrying.py"
+N = "tests/execution/test_grant_demanded.py"
 P = "tests/execution/test_policy.py"
 K = "tests/screens/test_action_catalog.py"
 
@@ -165,5 +167,41 @@ ROWS = (
         "if action.scope is Scope.GUARDED:",
         "if False:",
         f"{K}::test_a_wrong_keymap_names_file_action_and_reason",
+    ),
+    row(
+        "a Grant is taken up once",
+        POLICY,
+        "if leave.taken:",
+        "if False:",
+        f"{N}::test_a_grant_is_taken_up_once_lives_long_enough_and_ends",
+    ),
+    row(
+        "what runs is ended only for a Grant that was taken up",
+        POLICY,
+        "if leave is None or not leave.taken:",
+        "if leave is None:",
+        f"{N}::test_a_grant_is_taken_up_once_lives_long_enough_and_ends",
+    ),
+    row(
+        "without a lease nothing goes but break-glass",
+        CARRYING,
+        "if held is None and not glass:",
+        "if False:",
+        f"{N}::test_without_a_lease_only_a_break_glass_grant_begins",
+    ),
+    row(
+        "what is carried on spends a Grant itself",
+        CARRYING,
+        "policy.spend(grant, plan_id, verb, view.name, policy.clock(), held.epoch)",
+        "pass",
+        f"{N}::test_every_way_into_carrying_asks_for_the_grant_before_anything_else_happens",
+        "tests/execution/test_hands_last_look.py::test_what_is_carried_on_spends_a_grant_itself",
+    ),
+    row(
+        "what ends another operation asks for the Grant of what comes in its place",
+        CARRYING,
+        "policy.ensure(grant, verb, view.name, policy.clock())",
+        "pass",
+        f"{N}::test_whatever_stands_in_place_of_a_grant_nothing_is_sent",
     ),
 )

@@ -10,6 +10,7 @@ LOCKED = "console/execution/lockedfile.py"
 HANDS = "console/execution/hands.py"
 DECIDING = "console/execution/deciding.py"
 RECORDING = "console/execution/recording.py"
+CARRYING = "console/execution/carrying.py"
 INFLIGHT = "console/execution/inflight.py"
 TENURE = "console/execution/tenure.py"
 KEEPER = "console/execution/lease.py"
@@ -180,6 +181,13 @@ ROWS = (
         f"{M}::test_what_was_not_shown_is_refused",
     ),
     row(
+        "a Grant is taken up before lease and record are asked for",
+        HANDS,
+        "policy.take_up(grant, plan.id, plan.verb, plan.lane, policy.clock(), fresh.epoch)",
+        "pass",
+        f"{M}::test_a_leave_that_cannot_be_used_begins_nothing",
+    ),
+    row(
         "what begins an operation spends its Grant itself",
         "console/execution/carrying.py",
         "glass = policy.spend(grant, plan.id, plan.verb, plan.lane, policy.clock(), epoch)",
@@ -220,7 +228,7 @@ ROWS = (
         HANDS,
         "            await self.deciding.no_other(plan.lane, plan.verb, newest)\n",
         "",
-        f"{G}::test_what_was_just_begun_is_not_begun_beside",
+        f"{M}::test_what_the_picture_does_not_show_yet_is_not_begun_beside",
     ),
     row(
         "break-glass never goes past a lease that another holds",

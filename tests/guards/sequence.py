@@ -284,4 +284,18 @@ ROWS = (
         "debt = self._debt(op, due, view)",
         f"{H}::test_a_debt_that_stands_keeps_its_beginning",
     ),
+    row(
+        "host reboot: only what an earlier start of the host ran is put aside and begun once more",
+        BASE,
+        '[ "$boot" != "$now" ] || {',
+        "true || {",
+        f"{X}::test_only_what_an_earlier_start_of_the_host_ran_is_put_aside",
+    ),
+    row(
+        "host reboot: a step that nobody may repeat is left to a person",
+        RUNNER,
+        'if found is not None and a.step.get("again") and',
+        "if found is not None and",
+        f"{W}::test_a_step_that_nobody_may_repeat_is_left_to_a_person",
+    ),
 )

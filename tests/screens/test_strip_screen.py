@@ -348,7 +348,15 @@ async def test_a_lease_lost_meanwhile_cancels_by_the_policys_words() -> None:
         assert hands.calls == []
 
 
-@pytest.mark.parametrize("what", ["caught up", "away", "slept", "lost"])
+AWAY = {
+    "caught up": "the screen stood still for",
+    "away": "the console was away from its terminal",
+    "slept": "the machine slept, or its clock was set",
+    "lost": "the terminal is lost",
+}
+
+
+@pytest.mark.parametrize("what", AWAY)
 async def test_a_terminal_or_machine_that_was_away_cancels(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with acts() as (app, pilot, hands):
         await pilot.press("B")
@@ -366,6 +374,7 @@ async def test_a_terminal_or_machine_that_was_away_cancels(what: str, monkeypatc
         else:
             monkeypatch.setattr(app._driver, what, 7 if what == "away" else True, raising=False)
         await until(pilot, lambda: not app.desk.open)
+        await said(app, pilot, f"CANCELLED: {AWAY[what]}")
         assert hands.calls == []
 
 
