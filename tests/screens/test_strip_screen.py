@@ -378,11 +378,12 @@ async def test_a_terminal_or_machine_that_was_away_cancels(what: str, monkeypatc
         assert hands.calls == []
 
 
-async def test_a_letter_that_waited_in_a_stall_never_confirms() -> None:
+async def test_a_letter_that_waited_in_a_stall_never_confirms(monkeypatch: pytest.MonkeyPatch) -> None:
     """Made as the loop began to stand still, brought before the next tick: nobody saw what the strip said meanwhile."""
     async with acts() as (app, pilot, hands):
         await pilot.press("S")
         strip = await live(app, pilot)
+        monkeypatch.setattr("console.actions.strip.GAP_S", 1.0)
         key = events.Key(strip.letter, strip.letter)
         time.sleep(1.3)  # noqa: ASYNC251 - the loop is to stand still
         assert app.desk.take(key)
