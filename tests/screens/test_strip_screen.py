@@ -670,8 +670,8 @@ async def test_q_that_would_cut_what_runs_in_this_console_wants_a_second_q() -> 
         await until(pilot, lambda: app._exit is True)
 
 
-async def test_q_leaves_at_once_where_the_head_carries_it_out() -> None:
-    async with acts() as (app, pilot, _):
+async def test_q_leaves_at_once_where_nothing_is_left() -> None:
+    async with acts(picture=pictures.spark4()) as (app, pilot, _):
         await pilot.press("q")
         await until(pilot, lambda: app._exit is True)
 
@@ -698,7 +698,7 @@ async def test_q_asks_once_where_a_window_stays_open() -> None:
         await said(app, pilot, "q again leaves: ")
         assert app.return_code is None and app.is_running
         await pilot.press("q")
-        await until(pilot, lambda: app.return_code == 0, 300)
+        await until(pilot, lambda: app.return_code == 0)
 
 
 async def test_the_ledger_is_read_again_while_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
