@@ -194,6 +194,8 @@ async def _do(
     from console.execution.policy import Refused
 
     async with lane_ready(feed, lane, wait) as ready:
+        # on a busy host one value may have grown old while the others came in
+        await ready.hands.deciding.until_read(lane, of_all=False)
         made, decision = await ready.hands.plan(lane, Verb(action), wish)
         print("\n".join((*as_text(made), *policy_text(decision))), flush=True)
         if decision.denied:

@@ -77,19 +77,25 @@ class Deciding:
             return ""
         return (await able(link, folder)).broken
 
-    async def until_read(self, lane: str) -> None:
+    async def until_read(self, lane: str, *, of_all: bool = True) -> None:
         """Wait until what a plan rests on is read as it is now, for NEWEST_S at most: a console that slept between a
-        look and its confirmation knows nothing for a moment, and would say that something has changed."""
+        look and its confirmation knows nothing for a moment, and would say that something has changed. Without
+        `of_all` only of hosts that can be asked: one that is out of reach keeps nobody waiting."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(NEWEST_S):
-                while not self._read_now(lane):  # noqa: ASYNC110 - a snapshot is asked for
+                while not self._read_now(lane, of_all=of_all):  # noqa: ASYNC110 - a snapshot is asked for
                     await asyncio.sleep(0.05)
 
-    def _read_now(self, lane: str) -> bool:
+    def _read_now(self, lane: str, *, of_all: bool) -> bool:
         snapshot, view = self._ground.snapshot(), self.view(lane)
+
+        def asked(host: str) -> bool:
+            return of_all or snapshot.host(host).link.status is LinkStatus.UP
+
         hosts = view.lane.rank_hosts if view.lane.runs_in == "docker" else ()
-        readings = (view.acting, *(snapshot.host(host).containers for host in hosts))
-        return all(reading is not None and reading.current(snapshot.now) is not None for reading in readings)
+        boxes = [snapshot.host(host).containers for host in hosts if asked(host)]
+        acting = view.acting is not None and view.acting.current(snapshot.now) is not None
+        return (acting or not asked(view.lane.head)) and all(one.current(snapshot.now) is not None for one in boxes)
 
     async def newest(self, lane: str) -> str:
         """The newest operation by the head's own word, now; '' where there is none, or it does not say in time."""

@@ -84,12 +84,15 @@ async def test_two_consoles_of_one_operator_begin_one_operation(scene) -> None: 
 
 
 async def test_what_was_just_begun_is_not_begun_beside(scene) -> None:  # type: ignore[no-untyped-def]
-    scene.plan = plan(step("a", "sh", "-c", f"sleep 1; echo a >>{scene.marks}"))
+    go_on = scene.folder / "go on"
+    waits = f"until [ -e '{go_on}' ]; do sleep 0.1; done; echo a >>{scene.marks}"
+    scene.plan = plan(step("a", "sh", "-c", waits, limit=120.0))
     async with scene.hands() as hands:
         made, decision = await hands.plan("lane", Verb.RELAUNCH)
         op = await go(hands)
         with pytest.raises(Refused, match=rf"stop (by ana )?.operation {op}.*(runs|is running)"):
             await hands.begin(made, decision, typed(made))
+        go_on.touch()
         await scene.until(scene.lines, "it was carried out")
         await scene.ended(op)
         assert scene.lines() == ["a"]
