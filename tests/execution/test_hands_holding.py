@@ -71,7 +71,9 @@ async def test_a_damaged_lease_can_be_taken_over(scene) -> None:  # type: ignore
 
 
 async def test_two_consoles_of_one_operator_begin_one_operation(scene) -> None:  # type: ignore[no-untyped-def]
-    scene.plan = plan(step("a", "sh", "-c", f"sleep 1; echo a >>{scene.marks}"))
+    go_on = scene.folder / "go on"
+    waits = f"until [ -e '{go_on}' ]; do sleep 0.1; done; echo a >>{scene.marks}"
+    scene.plan = plan(step("a", "sh", "-c", waits, limit=120.0))
     async with scene.hands() as one, scene.hands() as two:
         await one.open_window("lane", "swap to the new one", 1500, "lane")
         await scene.until(lambda: scene.acting().window is not None, "the window is seen")
@@ -80,6 +82,7 @@ async def test_two_consoles_of_one_operator_begin_one_operation(scene) -> None: 
             one.begin(*first, typed(first[0])), two.begin(*second, typed(second[0])), return_exceptions=True
         )
         assert sum(isinstance(item, Refused) for item in begun) == 1, begun
+        go_on.touch()
         await scene.until(lambda: scene.lines() == ["a"], "the other one is carried out")
 
 
