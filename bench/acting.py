@@ -19,6 +19,7 @@ from typing import Any
 
 from bench.figures import Figure, not_run
 from console.actions.plan import Verb
+from console.actions.strip import DEAD_S
 from console.execution.hands import Hands
 from console.execution.policy import Confirmation, How, clock
 from console.feed import Feed
@@ -168,6 +169,7 @@ async def _ours(feed: Feed, hands: Hands, lane: Any, back: str) -> tuple[float, 
     plan, decision = await hands.plan(lane.name, Verb.ROLLBACK)
     if decision.denied:
         raise RuntimeError(decision.denied)
+    await asyncio.sleep(DEAD_S)  # no strip is confirmed sooner; what it needs is found out meanwhile
     began, wall = time.monotonic(), time.time()
     polling = asyncio.create_task(asyncio.to_thread(_answers, lane, back))
     begun = await hands.begin(plan, decision, Confirmation(How.NAME, plan.id, clock(), name=lane.name))

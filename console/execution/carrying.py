@@ -11,11 +11,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from console.actions.plan import Plan, Verb
 from console.actions.underway import head_now
 from console.execution import detached, policy, sequence_head
 from console.execution.broken import spares
+from console.execution.detached import Modes
 from console.execution.placing import filled, with_debts
 from console.execution.policy import Grant, Refused
 from console.execution.sequence import Operation, compile_operation, taken_over
@@ -34,6 +36,9 @@ OWED_S = 30 * 60.0
 """A debt that is made outside a window is due after this."""
 REACH_KEPT_S = 600.0
 """Seconds for which it is believed that the head reaches its ranks."""
+MODES_ASKED_S, MODES_KEPT_S = 60.0, 600.0
+"""Seconds after which a head is asked anew where steps can run, and for which that is believed: the head looks again
+whether it still holds."""
 PRE_EMPT_S = 20
 """Seconds that a step which is pre-empted has to end."""
 _MAY_RUN = (OperationState.RUNNING, OperationState.UNKNOWN)
@@ -72,6 +77,8 @@ class Carrying:
         self._ways: dict[str, tuple[float, asyncio.Task[Mapping[str, list[str]] | str]]] = {}
         self._able: dict[str, asyncio.Task[str]] = {}
         """By head: why it cannot carry a sequence out, '' if it can."""
+        self._modes: dict[str, tuple[float, asyncio.Task[Modes]]] = {}
+        """By head: where a step can run there."""
         self._here: dict[str, InConsole] = {}
         self._ends: set[asyncio.Task[None]] = set()
         self.ended_here: Callable[[InConsole], None] = lambda one: None
@@ -93,7 +100,8 @@ class Carrying:
 
     async def close(self) -> None:
         """What runs in this console is cut: every console shows what is half done."""
-        asking = [*(task for _, task in self._ways.values()), *self._able.values()]
+        asking: list[asyncio.Task[Any]] = [task for _, task in (*self._ways.values(), *self._modes.values())]
+        asking += self._able.values()
         for task in asking:
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
@@ -110,6 +118,10 @@ class Carrying:
         able = self._able.get(plan.head)
         if able is None or _worth_asking(able):
             self._able[plan.head] = asyncio.create_task(self._can_run(plan.head), name=f"python on {plan.head}")
+        asked = self._modes.get(plan.head)
+        if asked is None or time.monotonic() - asked[0] > MODES_ASKED_S:
+            task_of = asyncio.create_task(self._where(view, plan.head), name=f"modes of {plan.head}")
+            self._modes[plan.head] = (time.monotonic(), task_of)
         hosts = _hosts(plan)
         if hosts <= {plan.head}:
             return
@@ -120,6 +132,16 @@ class Carrying:
 
     async def _can_run(self, head: str) -> str:
         return await sequence_head.can_run(self._ground.links[head])
+
+    async def _where(self, view: LaneView, head: str) -> Modes:
+        return await detached.modes(self._ground.links[head], self._folder(view), path=True)
+
+    def _known(self, head: str) -> Modes | None:
+        """What was found out while the strip was shown; None where that was not, or too long ago."""
+        asked, task = self._modes.get(head, (0.0, None))
+        if task is None or not task.done() or task.cancelled() or task.exception() is not None:
+            return None
+        return task.result() if time.monotonic() - asked < MODES_KEPT_S else None
 
     async def ways(self, view: LaneView, plan: Plan) -> Mapping[str, list[str]] | str:
         """What stands before a command on each host, as the head needs it; or why it cannot reach them all."""
@@ -163,7 +185,8 @@ class Carrying:
         if not isinstance(ways, str):
             able = self._able.get(plan.head)
             checked = able is not None and able.done() and not _worth_asking(able)
-            started = await sequence_head.start_on_head(self._ground.links[plan.head], operation, checked=checked)
+            link, known = self._ground.links[plan.head], self._known(plan.head)
+            started = await sequence_head.start_on_head(link, operation, checked=checked, known=known)
             if started.started:
                 return Begun(op, "head", f"{plan.verb.value} began: operation {op}, detached on {plan.head}")
             if started.unknown or started.fenced or not (started.cannot or glass):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -24,6 +24,7 @@ BLOCK = 64 << 10
 """Bytes of a log that are asked for at once."""
 _LONGEST = 64 << 10
 """Bytes of a line without an end that are waited for."""
+_LONGEST_PATH = 8000
 _LOOKS = 3
 _PAUSE = 1.0
 
@@ -114,6 +115,8 @@ class Refused:
 
     problem: str
     unknown: bool = False
+    files: bool = False
+    """The files that go with it could not be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,10 @@ class Modes:
     why_not_system: str = ""
     account: str = ""
     problem: str = ""
+    boot: str = ""
+    """The boot of the host in which it said so; with it `path`, what a login there finds its programs by. Raw words,
+    which that host alone gets back; '' where they were not asked for."""
+    path: str = ""
 
 
 def read_state(answer: Answer) -> DetachedState:
@@ -194,12 +201,24 @@ async def start(
     limit: float = 3600.0,
     memory: str = "",
     mode: Mode = Mode.AUTO,
+    written: Mapping[str, str] | None = None,
+    known: Modes | None = None,
 ) -> Started | Fenced | Refused:
     """Start a step, or join the one that is there. `keeps`: the daemons that it leaves behind live on. `limit` in
-    seconds from its beginning. `memory` as systemd writes a cap, `4G`; '' for none."""
+    seconds from its beginning. `memory` as systemd writes a cap, `4G`; '' for none. `written`: files of the state
+    folder that are on the host's disk before it starts, none of them empty. `known`: what `modes` said before."""
     places = ["start", folder, op, step, stamp(epoch), mode.value, "1" if keeps else "0"]
-    arguments = [*places, str(max(1, math.ceil(limit))), memory or "-", "--", *argv]
-    answer = await ask(link, "starter", arguments, stdin=stdin, limit=START_LIMIT)
+    texts = {name: text.encode() for name, text in (written or {}).items()}
+    more: list[str] = []
+    if texts or known is not None:
+        before = known if known is not None and known.mode is not None else Modes(None)
+        sizes = " ".join(f"{name}:{len(text)}" for name, text in texts.items())
+        more = [sizes, before.boot, before.mode.value if before.mode is not None else "", before.path]
+    arguments = [*places, str(max(1, math.ceil(limit))), memory or "-", *more, "--", *argv]
+    given = b"".join(texts.values()).decode() + stdin
+    answer = await ask(link, "starter", arguments, stdin=given, limit=START_LIMIT)
+    if answer.exit is Exit.NO:
+        return Refused(answer.problem, files=True)
     if answer.exit is Exit.FENCED:
         since, operator = answer.number("since"), answer.text("operator", 80)
         return Fenced(answer.number("epoch"), operator, since, answer.problem)
@@ -266,10 +285,13 @@ async def stop(
     return read_state(read_answer(output))
 
 
-async def modes(link: Link, folder: str) -> Modes:
-    """Where steps can run on a host, and why not elsewhere; for the preflight. Makes and changes nothing."""
-    answer = await ask(link, "starter", ["modes", folder], looks=True)
+async def modes(link: Link, folder: str, *, path: bool = False) -> Modes:
+    """Where steps can run on a host, and why not elsewhere; `path`: for a start that comes soon. Makes and changes
+    nothing."""
+    answer = await ask(link, "starter", ["modes", folder, *(["path"] if path else [])], looks=True)
     said = answer.values.get("mode", "")
     if answer.exit is not Exit.OK or said not in set(Mode):
         return Modes(None, problem=answer.problem or "its answer is damaged")
-    return Modes(Mode(said), answer.text("user"), answer.text("system"), answer.text("account", 80))
+    boot, way = answer.values.get("boot", ""), answer.values.get("path", "")
+    reasons = answer.text("user"), answer.text("system"), answer.text("account", 80)
+    return Modes(Mode(said), *reasons, boot=boot, path=way if len(way) <= _LONGEST_PATH else "")

@@ -1,10 +1,10 @@
 """Carries an operation out, step by step, across hosts: on the head node, where it outlives every console, or in the
 console where the head cannot reach a rank.
 
-Standard library only, nothing newer than Python 3.8: with the other `runner_` modules this becomes one file that runs
-on hosts as `python3 -I runner.py run FOLDER` (see `runner_text` in `sequence.py`). Whatever it does is in its journal,
-on the disk, before a command leaves. Every command that acts goes through its host's fence and is claimed there under
-the names of operation and step: it runs once, however often it is sent. An answer that is lost is looked up.
+Standard library only, nothing newer than Python 3.8: with the other `runner_` modules this is one file, run as
+`python3 -I -S runner.py run FOLDER` (see `sequence.py:runner_text`). Whatever it does is in its journal, on the disk,
+before a command leaves. Every command that acts goes through its host's fence and is claimed there under the names of
+operation and step: it runs once, however often it is sent. An answer that is lost is looked up.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from console.execution.runner_base import (
     JournalLost,
     Log,
     Transport,
+    down_with_its_host,
     groups,
     half_done,
     missing,
@@ -42,6 +43,8 @@ from console.execution.runner_base import (
 from console.execution.runner_hosts import Hosts, pool
 
 WATCH_EVERY = 2.0
+SOONEST = 0.02
+"""Seconds before what must be seen is asked for again, the first time; later it is up to a second."""
 LEAST_ON_RESUME = 5.0
 """Seconds that a step has at least when it is looked up after a break."""
 FRESH = 1.0
@@ -53,13 +56,6 @@ COMING_UP = 90.0
 EVIDENCE = "evidence"
 GENTLE = (EVIDENCE, "watchdog")
 """Stages that leave the lane as it runs: when they fail there is nothing to rescue."""
-
-
-def down_with_its_host(found: dict[str, str] | None) -> bool:
-    """Whether a unit was ended because its host was restarted, not by an operator and not by itself."""
-    keys = found or {}
-    killed = keys.get("signal", "") in ("TERM", "KILL", "HUP")
-    return keys.get("boot") == "changed" and killed and "operator" not in keys.get("words", "")
 
 
 class Runner:
@@ -104,7 +100,9 @@ class Runner:
             return str(told[-1]["state"])
         self._introduce(told)
         try:
-            self.hosts.fence_all(sorted({str(one["host"]) for one in [*self._steps, {"host": self.operation["head"]}]}))
+            hosts = {str(step["host"]) for step in self._steps} | {self.operation["head"]}
+            # the head has our epoch from whoever started us there under it
+            self.hosts.fence_all(sorted(hosts - {self.operation["head"]} if self.runs_on == "head" else hosts))
         except Fenced as fenced:
             return self._end(FENCED, str(fenced))
         except Halted:
@@ -115,11 +113,11 @@ class Runner:
             if (bad := self._bad(waited_for)) is not None:
                 return self._give_up(bad)
             if self.hosts.halt.is_set():
-                return self._stopped()
+                break
         self._join()
         if (bad := self._bad(self._steps)) is not None:
             return self._give_up(bad)
-        return self._stopped() if self.hosts.halt.is_set() else self._end(DONE, "")
+        return self._end(STOPPED if self.hosts.halt.is_set() else DONE, self.why if self.hosts.halt.is_set() else "")
 
     def _bad(self, steps: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
         """The first step that ends the whole."""
@@ -144,7 +142,7 @@ class Runner:
     def _quietly(self, group: Sequence[dict[str, Any]]) -> None:
         try:
             self._together(group, "step")
-        except BaseException as error:  # raised by `_join`, in the thread that carries the operation out
+        except BaseException as error:  # raised by `_join`
             self._raised.append(error)
 
     def _join(self) -> None:
@@ -153,10 +151,6 @@ class Runner:
             self._beside.pop().join()
         if self._raised:
             raise self._raised[0]
-
-    def _stopped(self) -> str:
-        self._join()
-        return self._end(STOPPED, self.why)
 
     # -- beginning and end
 
@@ -306,6 +300,7 @@ class Runner:
     def _observe(self, a: Attempt) -> tuple[str, str]:
         """The command has ended well: until all that must be so is seen."""
         a.ended = True
+        rest = SOONEST
         while True:
             asked = self.clock.mono()
             answers = self.hosts.ask(a.step["after"])
@@ -319,7 +314,9 @@ class Runner:
             trouble = self._watch(a)
             if trouble:
                 return FAILED, trouble
-            self.hosts.pause(min(1.0, max(0.2, 3 * (self.clock.mono() - asked))))
+            # never more than half of the time at it, and less and less
+            self.hosts.pause(min(1.0, max(rest, self.clock.mono() - asked)))
+            rest *= 1.7
 
     def _by_deed(self, a: Attempt, why: str) -> tuple[str, str]:
         """Nothing tells how the command ended: only what can be observed does."""

@@ -256,6 +256,13 @@ def _seen(probe: dict[str, Any], done: Done) -> str:
     return ("no" if done.status == 1 else "not known") + (f", {words}" if words else "")
 
 
+def down_with_its_host(found: dict[str, str] | None) -> bool:
+    """Whether a unit was ended because its host was restarted, not by an operator and not by itself."""
+    keys = found or {}
+    killed = keys.get("signal", "") in ("TERM", "KILL", "HUP")
+    return keys.get("boot") == "changed" and killed and "operator" not in keys.get("words", "")
+
+
 def spread(text: str) -> dict[str, str]:
     """`epoch=7 operator=ben since=1732999999`, on one line or on several."""
     return dict(re.findall(r"(\w+)=(.*?)(?=\s+\w+=|\s*$)", text, re.MULTILINE))

@@ -1,11 +1,9 @@
 """Answers questions of our scripts on the runner's own host about its containers, so that no docker program has to be
-started for each of them. Standard library only, nothing newer than Python 3.8: a part of the one file that runs on
-hosts.
+started for each of them. Standard library only, nothing newer than Python 3.8: a part of the one file for hosts.
 
-A script (lib.sh) writes one line into descriptor FD, blanks between its words being tabs: socket, `look` or `top`,
-container, and for `look` what it wants to know, written as for `docker inspect --format`. It reads one line: `0 TEXT`,
-`1` for no such container, `2 WHY` where it is not known, `-` where it has to ask docker itself. Nothing here changes
-anything.
+A script (lib.sh) writes one line into descriptor FD, with tabs between its words: socket, `look` or `top`, container,
+and for `look` what it wants to know, written as for `docker inspect --format`. It reads one line: `0 TEXT`, `1 ` for no
+such container, `2 WHY` where it is not known, `-` where it has to ask docker itself. Nothing here changes anything.
 """
 
 from __future__ import annotations

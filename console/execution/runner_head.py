@@ -19,6 +19,7 @@ from typing import Any
 from console.execution.runner import Runner
 from console.execution.runner_base import DONE, FENCED, STOPPED, Done, Fenced, JournalLost, last_line
 from console.execution.runner_docker import Answers
+from console.execution.runner_ssh import Shared
 
 EXITS = {DONE: 0, FENCED: 4}
 ALREADY, CANNOT = 3, 5
@@ -95,7 +96,7 @@ class Shell:
     def __init__(self, reach: dict[str, list[str]]) -> None:
         """`reach`: what stands before a command for each host; empty for this one."""
         self._reach = reach
-        self._answers = Answers()
+        self._answers, self._shared = Answers(), Shared()
         self._may_end: set[subprocess.Popen[bytes]] = set()
 
     def run(self, host: str, argv: Sequence[str], stdin: str, limit: float, question: bool = False) -> Done:
@@ -106,8 +107,12 @@ class Shell:
         if not prefix:
             return self._run(list(argv), stdin, limit, may_end=True)
         mark = os.urandom(12).hex()
-        done = self._run([*prefix, SHELL], framed(argv, stdin, mark), limit, may_end=question)
+        done = self._run([*self._shared.way(host, prefix), SHELL], framed(argv, stdin, mark), limit, may_end=question)
         return unframed(done, mark)
+
+    def close(self) -> None:
+        """Let go of the other hosts."""
+        self._shared.close()
 
     def interrupt(self) -> None:
         """Break off what may be: a remote command is given its time, for nobody could tell how it ended."""
@@ -210,8 +215,10 @@ def carry_out(folder: str) -> int:
     try:
         journal = FileJournal(os.path.join(folder, "journal.jsonl"))
         ways = {host: way for host, way in operation["reach"].items() if way or host == operation["head"]}
-        runner = Runner(operation, Shell(ways), journal, reload=reload)
+        shell = Shell(ways)
+        runner = Runner(operation, shell, journal, reload=reload)
         state = _until_ended(runner, folder)
+        shell.close()
     except JournalLost as lost:
         print(lost, file=sys.stderr)
         return CANNOT

@@ -62,13 +62,23 @@ class Hosts:
         self.halt = threading.Event()
         self.took_over: Callable[[str], None] = lambda before: None
         self._adopting = threading.Lock()
+        self._known: dict[str, list[str]] = {}
+        """By host: what its starter said of itself, as it takes it back."""
 
     # -- the lease
 
     def fence_all(self, hosts: Sequence[str]) -> None:
-        """Our epoch on each of these hosts, so that no older one acts there once we do. Raises Fenced."""
+        """Our epoch on each of these hosts, so that no older one acts there once we do, and what a start of a unit there
+        has to know. Raises Fenced."""
+
+        def one(host: str) -> None:
+            modes = ["sh", "-c", self.operation["starter"], "laneswap", "modes", self._folder(host), "path"]
+            found = keys_of(self.acted(host, lambda _: modes, "", FENCE_LIMIT).out)
+            if found.get("path", "").startswith("/"):
+                self._known[host] = ["", found.get("boot", ""), found.get("mode", ""), found["path"]]
+
         with pool(len(hosts)) as threads:
-            list(threads.map(lambda host: self.acted(host, lambda _: ["true"], "", FENCE_LIMIT), hosts))
+            threads.map(one, hosts)
 
     def ours(self, left: Callable[[], float]) -> str:
         """'' if the head knows no newer lease. Raises Fenced. Break-glass goes on without the head."""
@@ -142,7 +152,7 @@ class Hosts:
         if not a.detached:
             return ["sh", "-c", ONCE, "laneswap", *self._place(a), *argv]
         options = [epoch, "auto", "1" if a.step["keeps"] else "0", f"{left + 1:.0f}", a.step["memory_max"] or "-"]
-        return self._starter("start", a, *options, "--", *argv)
+        return self._starter("start", a, *options, *self._known.get(a.host, ()), "--", *argv)
 
     def look(self, a: Attempt) -> dict[str, str] | None:
         """What became of the command: `state`, `words`, `up` (the host's uptime); None where nothing answers."""

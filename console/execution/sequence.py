@@ -21,7 +21,7 @@ from console.execution.scripts import script
 Operation = dict[str, Any]
 """The operation file, `plan.json`."""
 VERSION = 1
-PARTS = ("runner_base.py", "runner_hosts.py", "runner.py", "runner_docker.py", "runner_head.py")
+PARTS = ("runner_base.py", "runner_hosts.py", "runner.py", "runner_docker.py", "runner_ssh.py", "runner_head.py")
 """In the order in which they need each other."""
 _BETWEEN_PARTS = re.compile(r"^from console\.execution\.\w+ import (\([^)]*\)|[^\n(]+)\n", re.MULTILINE)
 _FUTURE = "from __future__ import annotations\n"
@@ -127,7 +127,7 @@ def _plain(step: Step) -> dict[str, Any]:
 
 @cache
 def _light() -> frozenset[str]:
-    """Scripts that have limits of their own and leave no process behind: where the runner is a unit they need none."""
+    """Scripts with limits of their own that leave no process behind: where the runner is a unit they need no other."""
     return frozenset(whole(name) for name in ("stop_container.sh", "start_container.sh"))
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from console.execution import detached, files
-from console.execution.detached import DetachedState, Phase
+from console.execution.detached import DetachedState, Modes, Phase
 from console.execution.runner_head import parsed
 from console.execution.sequence import Operation, epoch_of, read_operation, runner_text, time_limit
 from console.execution.sequence_sheet import by_hand
@@ -54,7 +54,7 @@ def place(operation: Operation, name: str) -> str:
 
 async def can_run(link: Link) -> str:
     """'' if the head can carry a sequence out, else why not. Raises nothing."""
-    output = await link.run(["python3", "-I", "-"], stdin=_PYTHON, limit=15.0, operator=True)
+    output = await link.run(["python3", "-I", "-S", "-"], stdin=_PYTHON, limit=15.0, operator=True)
     if output.ok:
         return ""
     if output.outcome is Outcome.FAILED:
@@ -80,26 +80,21 @@ async def _name(link: Link, operation: Operation) -> files.Written:
     return await files.put(link, operation["dir"], epoch_of(operation), "current", f"{operation['id']}\n")
 
 
-async def start_on_head(link: Link, operation: Operation, *, checked: bool = False) -> OnHead:
-    """Put it there and start it; a second start joins the first. `checked`: `can_run` has said yes before."""
+async def start_on_head(
+    link: Link, operation: Operation, *, checked: bool = False, known: Modes | None = None
+) -> OnHead:
+    """Put it there and start it, in one exchange; a second start joins the first. `checked`: `can_run` has said yes
+    before. `known`: what `detached.modes` said of the head not long ago."""
+    if not checked and (cannot := await can_run(link)):
+        written = await publish(link, operation)
+        return OnHead(False, written.problem, fenced=True) if written.fenced else OnHead(False, cannot, cannot=True)
     texts = {"plan.json": json.dumps(operation), "runner.py": runner_text()}
-    cannot, written = await asyncio.gather(_nothing() if checked else can_run(link), _put(link, operation, texts))
-    if not written.ok:
-        return OnHead(False, written.problem, fenced=written.fenced)
-    sheet = {"sheet.sh": by_hand(operation)}
-    if cannot:
-        await asyncio.gather(_put(link, operation, sheet), _name(link, operation))
-        return OnHead(False, cannot, cannot=True)
-    started, named, _ = await asyncio.gather(
-        _start(link, operation, UNIT), _name(link, operation), _put(link, operation, sheet)
-    )
-    if started.started and not named.ok:
-        return replace(started, problem=f"it runs, but other consoles may not see it: {named.problem}")
+    put = {place(operation, name): text for name, text in texts.items()}
+    started = await _start(link, operation, UNIT, {**put, "current": f"{operation['id']}\n"}, known)
+    if started.started:
+        # for people, and late enough: it holds the head's lock, for which the start would have to wait
+        await _put(link, operation, {"sheet.sh": by_hand(operation)})
     return started
-
-
-async def _nothing() -> str:
-    return ""
 
 
 async def carry_on(link: Link, operation: Operation) -> OnHead:
@@ -128,17 +123,24 @@ async def carry_on(link: Link, operation: Operation) -> OnHead:
     return await _start(link, operation, unit if state.phase is Phase.ABSENT else _next(unit))
 
 
-async def _start(link: Link, operation: Operation, unit: str) -> OnHead:
+async def _start(
+    link: Link,
+    operation: Operation,
+    unit: str,
+    written: Mapping[str, str] | None = None,
+    known: Modes | None = None,
+) -> OnHead:
     folder = f"{operation['dir']}/{place(operation, '')}".rstrip("/")
-    argv = ["python3", "-I", f"{folder}/runner.py", "run", folder]
+    argv = ["python3", "-I", "-S", f"{folder}/runner.py", "run", folder]
     limit = time_limit(operation)
-    given: Any = {"keeps": True, "limit": limit}
+    given: Any = {"keeps": True, "limit": limit, "written": written, "known": known}
     found = await detached.start(link, operation["dir"], operation["id"], unit, epoch_of(operation), argv, **given)
     if isinstance(found, detached.Started):
         return OnHead(True, unit=unit)
     if isinstance(found, detached.Fenced):
         return OnHead(False, found.problem, fenced=True)
-    return OnHead(False, found.problem, unknown=found.unknown, cannot=not found.unknown, unit=unit)
+    cannot = not found.unknown and not found.files
+    return OnHead(False, found.problem, unknown=found.unknown, cannot=cannot, unit=unit)
 
 
 async def newest_run(link: Link, folder: str, op: str) -> tuple[str, DetachedState]:

@@ -119,7 +119,7 @@ class RealWorld:
 
     def start(self, *python: str) -> subprocess.Popen[bytes]:
         """The runner, as the head starts it; `python` in place of the plain file."""
-        argv = [sys.executable, "-I", *(python or (str(self.runner), "run", str(self.op)))]
+        argv = [sys.executable, "-I", "-S", *(python or (str(self.runner), "run", str(self.op)))]
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.root)}
         with (self.op / "log").open("ab") as log:
             running = subprocess.Popen(argv, env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL)

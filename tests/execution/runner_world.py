@@ -172,7 +172,7 @@ class World:
         return Done(0, f"state={state}\nwords=it says {state}\nboot={boot}\nup={self._up(key[0])}\n")
 
     def _act(self, host: str, epoch: int, inner: tuple[str, ...]) -> Done:
-        if inner == ("true",):
+        if inner == ("true",) or inner[:5] == ("sh", "-c", "STARTER", "laneswap", "modes"):
             return Done(0)
         if inner[:3] == ("sh", "-c", ONCE):
             return self._begin(host, inner[5], inner[6], epoch, inner[7:], unit=False)

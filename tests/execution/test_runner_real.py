@@ -118,9 +118,8 @@ def test_on_the_head_a_long_command_is_a_child_of_the_runner(real: RealWorld) ->
 
 
 def test_a_child_that_was_killed_with_its_runner_is_lost_not_running(real: RealWorld) -> None:
-    real.write(
-        real.plan(real.step("a", "spark-0", "slow", "600", limit=900.0), real.step("b", "spark-0", "start", "x"))
-    )
+    made = real.plan(real.step("a", "spark-0", "slow", "600", limit=900.0), real.step("b", "spark-0", "start", "x"))
+    real.write(made)
     running = real.start()
     begun = real.op / "a" / "begun"
     until(lambda: begun.exists() and begun.read_text().count(" ") == 2 and real.ran(), "it runs")

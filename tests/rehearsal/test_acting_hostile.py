@@ -147,7 +147,7 @@ HOSTILE: list[tuple[str, list[str], str]] = [
         ["python3", "-I", "-", "p", "o", "n", "bash", "--"],
         action_script("site_edit.py") + "\n\nimport sys\n\nsys.exit(main(sys.argv[1:], open('{mark}', 'w'), ''))\n",
     ),
-    ("another runner", ["python3", "-I", "/tmp/x/runner.py", "run", "/tmp/y"], ""),
+    ("another runner", ["python3", "-I", "-S", "/tmp/x/runner.py", "run", "/tmp/y"], ""),
 ]
 
 

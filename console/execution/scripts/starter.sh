@@ -1,9 +1,13 @@
-# starter.sh start D OP STEP EPOCH MODE KEEPS LIMIT MEMORY -- ARGV...   stdin is the step's; run it with `sh -c`, never -s
-#            state D OP STEP | follow D OP STEP OFFSET MOST | log D OP STEP OFFSET MOST | stop D OP STEP [SECONDS] | modes D
+# starter.sh start D OP STEP EPOCH MODE KEEPS LIMIT MEMORY [FILES BOOT KNOWN PATH] -- ARGV...   stdin is the step's; run it
+#            with `sh -c`, never -s
+#            state D OP STEP | follow D OP STEP OFFSET MOST | log D OP STEP OFFSET MOST | stop D OP STEP [SECONDS]
+#            modes D [path]
 # MODE: auto, user, system (systemd-run, with sudo unless root) or none (setsid). KEEPS: 1 if what the step leaves behind
 # lives on, else 0. LIMIT: whole seconds. MEMORY: as systemd writes it, or - for no cap. A step begins once: whoever links
 # S/begun first runs, whatever was sent twice. Its folder S belongs to the account that starts it and is written by no
 # other; `stop` marks the step beside it. Nothing from S is believed before it is checked.
+# FILES: `NAME:BYTES ...`, files of D that come first on stdin; all are on disk before anything is started, else exit 1.
+# BOOT, KNOWN, PATH: what `modes D path` said before: boot, mode and login path. They spare the questions while they hold.
 
 # ---- where it can run
 
@@ -350,8 +354,88 @@ withdraw() {
     mv -f "$S/ready.$mode" "$S/withdrawn" 2>/dev/null
 }
 
+# whether what `modes` found earlier still holds: mode and path come from there then
+remembered() {
+    case $3 in
+    /*) ;;
+    *) return 1 ;;
+    esac
+    [ "$wanted" = auto ] && read -r now_boot </proc/sys/kernel/random/boot_id && [ "$now_boot" = "$1" ] || return 1
+    case $2 in
+    user) [ -e "/var/lib/systemd/linger/$me" ] && [ -S "$XDG_RUNTIME_DIR/systemd/private" ] || return 1 ;;
+    system) [ -d /run/systemd/system ] || return 1 ;;
+    none) ;;
+    *) return 1 ;;
+    esac
+    mode=$2 path=$3
+}
+
+# sets mode and path by asking. A login shell takes its time: what it says comes beside the answers on where steps can run
+found_out() {
+    said=$(
+        { login_path; printf 'path=%s\n' "$path"; } &
+        places "$1"
+        printf '%s\n' "user=$why_user" "system=$why_system"
+        wait
+    )
+    told "$said"
+    choose "$1"
+}
+
+refused() {
+    rm -f $news
+    printf '%s\n' "$*" >&2
+    exit 1
+}
+
+# files that come first on stdin: all or none, on disk before this returns
+take_files() {
+    news=
+    trap 'rm -f $news; exit 143' TERM HUP
+    for one in $1; do
+        inside "${one%:*}"
+        bytes=${one##*:}
+        number "$bytes" && [ "$bytes" -gt 0 ] || cannot "not a number of bytes: $bytes"
+        way_to "${one%:*}"
+        plain "$file"
+        new=$(mktemp "${file%/*}/.new.XXXXXXXX" 2>&1 9>&-) || refused "$file cannot be written: $(complaint "$new")"
+        news="$news $new"
+        # one block of that size: whoever reads ahead would take of the next file
+        said=$(dd bs="$bytes" count=1 iflag=fullblock status=none of="$new" 2>&1 9>&- && chmod 666 "$new" 2>&1) ||
+            refused "$file cannot be written: $(complaint "$said")"
+        [ "$(wc -c <"$new")" -eq "$bytes" ] || refused "$file was not written: what came was cut off"
+    done
+    said=$(sync $news 2>&1 9>&-) || refused "the files cannot be written: $(complaint "$said")"
+    for one in $1; do
+        news=${news# }
+        new=${news%% *}
+        said=$(mv -f "$new" "$D/${one%:*}" 2>&1) || refused "$D/${one%:*} cannot be written: $(complaint "$said")"
+        news=${news#"$new"}
+    done
+    said=$(sync "$D" "$D/ops" "$D/ops/$op" 2>&1 9>&-) || refused "the files may not be on disk yet: $(complaint "$said")"
+    trap - TERM HUP
+}
+
+launch() {
+    prepare "$@"
+    case $mode in
+    none) said=$(launch_session 2>&1) ;;
+    *) said=$(launch_unit </dev/null 2>&1 9>&-) ;;
+    esac
+    status=$?
+    if [ "$mode" = none ] || [ "$status" != 0 ]; then wait_until_begun; else look locked; fi
+}
+
+# whether the service manager itself said that it starts nothing: one that kept silent may still come to it
+turned_down() {
+    [ "$mode" != none ] || return 1
+    case $status in
+    0 | 124 | 12[89] | 1[3-9]? | 2??) return 1 ;;
+    esac
+}
+
 start() {
-    epoch=$1 wanted=$2 keeps=$3 limit=$4 memory=$5
+    epoch=$1 wanted=$2 keeps=$3 limit=$4 memory=$5 files= known=
     case $keeps in
     0 | 1) ;;
     *) cannot "KEEPS is 0 or 1: $keeps" ;;
@@ -362,23 +446,21 @@ start() {
     '') memory=- ;;
     *[!0-9KMGT]* | [!0-9]* | *[KMGT]?*) cannot "not a memory cap: $memory" ;;
     esac
-    [ "${6:-}" = -- ] && [ "$#" -ge 7 ] || cannot "usage: start D OP STEP EPOCH MODE KEEPS LIMIT MEMORY -- COMMAND"
-    shift 6
+    shift 5
+    if [ "${1:-}" != -- ] && [ "$#" -ge 5 ]; then
+        files=$1
+        ! remembered "$2" "$3" "$4" || known=yes
+        shift 4
+    fi
+    [ "${1:-}" = -- ] && [ "$#" -ge 2 ] || cannot "usage: start D OP STEP EPOCH MODE KEEPS LIMIT MEMORY [FILES BOOT KNOWN PATH] -- COMMAND"
+    shift
     case $1 in
     '' | *=*) cannot "not a command: $1" ;;
     esac
     HOME=${HOME:-$(getent passwd "$me" | cut -d: -f6)}
     runtime=
     [ ! -O "$XDG_RUNTIME_DIR" ] || runtime=$XDG_RUNTIME_DIR
-    # a login shell takes its time: what it says comes beside the answers on where the step can run
-    said=$(
-        { login_path; printf 'path=%s\n' "$path"; } &
-        places "$wanted"
-        printf '%s\n' "user=$why_user" "system=$why_system"
-        wait
-    )
-    told "$said"
-    choose "$wanted"
+    [ -n "$known" ] || found_out "$wanted"
     chosen=$mode
     lock
     fence "$epoch"
@@ -389,13 +471,13 @@ start() {
         exit 3
     fi
     mode=$chosen
-    prepare "$@"
-    case $mode in
-    none) said=$(launch_session 2>&1) ;;
-    *) said=$(launch_unit </dev/null 2>&1 9>&-) ;;
-    esac
-    status=$?
-    if [ "$mode" = none ] || [ "$status" != 0 ]; then wait_until_begun; else look locked; fi
+    [ -z "$files" ] || take_files "$files"
+    launch "$@"
+    # where what was known holds no longer, and nothing of the first try can come later, it is tried as is found now
+    if [ -n "$known" ] && [ "$state" = absent ] && turned_down && withdraw; then
+        found_out "$wanted"
+        said=$({ cat "$S/stdin" >"$S/again"; } 2>&1 9>&-) && launch "$@" <"$S/again"
+    fi
     [ "$state" != absent ] || withdraw || wait_until_begun
     unlock
     [ "$memory" = - ] || [ "$state" != running ] || is_capped || words="the memory cap is not enforced on this host"
@@ -493,8 +575,14 @@ start | stop) folder "${2:-}" ;;
 *) reading "${2:-}" ;;
 esac
 if [ "$verb" = modes ]; then
-    places
-    choose auto
+    if [ "${3:-}" = path ]; then
+        HOME=${HOME:-$(getent passwd "$me" | cut -d: -f6)}
+        found_out auto
+        read -r now_boot </proc/sys/kernel/random/boot_id && printf '%s\n' "boot=$now_boot" "path=$path"
+    else
+        places
+        choose auto
+    fi
     printf '%s\n' "mode=$mode" "user=$why_user" "system=$why_system" "account=$me"
     exit 0
 fi

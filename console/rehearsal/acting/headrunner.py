@@ -123,7 +123,7 @@ class HeadRunners:
         self._threads: list[threading.Thread] = []
 
     async def run(self, job: Job, folder: str) -> int:
-        """`python3 -I FOLDER/runner.py run FOLDER`: until the sequence has ended."""
+        """`python3 -I -S FOLDER/runner.py run FOLDER`: until the sequence has ended."""
         place = Path(statefiles.real_folder(job, folder))
         try:
             operation = read_operation((place / "plan.json").read_text(encoding="utf-8"))
@@ -146,7 +146,7 @@ class HeadRunners:
         if job.unit is not None:
             job.unit.halt = lambda: _halt(runner, place)
         pid = job.playing.next_pid()
-        job.there.processes.start(pid, ["python3", "-I", f"{folder}/runner.py", "run", folder], job.there.wall)
+        job.there.processes.start(pid, ["python3", "-I", "-S", f"{folder}/runner.py", "run", folder], job.there.wall)
         try:
             return await self._until_ended(job, runner)
         finally:

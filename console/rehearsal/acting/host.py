@@ -23,7 +23,7 @@ from console.rehearsal.acting import (
 from console.rehearsal.acting.headrunner import HeadRunners
 from console.rehearsal.acting.known import Known, known
 from console.rehearsal.acting.playing import Ended, Job, Playing, Twin
-from console.rehearsal.acting.units import Units
+from console.rehearsal.acting.units import Units, parted, started
 from console.rehearsal.commands import REFUSAL
 from console.rehearsal.watching import LogWatchdog, PlayedWatchdog
 
@@ -66,15 +66,17 @@ class ActingHosts:
         if found is None or depth > DEEPEST:
             return None
         inner: tuple[str, ...] | None = None
+        given = found.stdin
         if found.name == "fence":
             inner = found.args[3:] if found.args[2:3] == ("--",) else ()
         elif found.name == "once":
             inner = found.args[3:]
         elif found.name == "starter" and found.args[:1] == ("start",):
-            inner = found.args[10:] if found.args[9:10] == ("--",) else ()
+            files, inner = started(found.args[9:])
+            given = parted(files, given)[1]
         if inner is None:
             return found
-        return found if self.recognised(inner, found.stdin, depth + 1) is not None else None
+        return found if self.recognised(inner, given, depth + 1) is not None else None
 
     async def execute(self, job: Job) -> int:
         """Play it; what it says is in the job."""
@@ -174,10 +176,10 @@ async def _foreign(job: Job, command: Sequence[str], health: str, dog: PlayedWat
 
 
 def _runner(argv: Sequence[str], stdin: str) -> Known | None:
-    """`python3 -I FOLDER/runner.py run FOLDER`: the runner that the console put there."""
+    """`python3 -I -S FOLDER/runner.py run FOLDER`: the runner that the console put there."""
     words = tuple(argv)
-    match = _RUNNER.fullmatch(words[2]) if len(words) == 5 and words[:2] == ("python3", "-I") else None
-    if match is None or stdin or words[3:] != ("run", match[1]):
+    match = _RUNNER.fullmatch(words[3]) if len(words) == 6 and words[:3] == ("python3", "-I", "-S") else None
+    if match is None or stdin or words[4:] != ("run", match[1]):
         return None
     return Known("runner", (match[1],))
 

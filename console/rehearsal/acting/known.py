@@ -80,6 +80,8 @@ def known(argv: Sequence[str], stdin: str) -> Known | None:
     if words[:2] == ("sh", "-c") and words[3:4] == ("laneswap",):
         name = _as_word().get(words[2])
         return Known(name, words[4:], stdin) if name is not None else None
+    if words == ("python3", "-I", "-S", "-") and stdin == sequence_head._PYTHON:
+        return Known("can-run")
     if words[:3] == ("python3", "-I", "-"):
         return _python(words[3:], stdin)
     return None if stdin else _plain(words)
@@ -135,8 +137,6 @@ def _dry_run_check() -> str:
 
 
 def _python(args: tuple[str, ...], text: str) -> Known | None:
-    if not args and text == sequence_head._PYTHON:
-        return Known("can-run")
     if text == _rows_check():
         return Known("rows_check.py", args)
     edit = action_script("site_edit.py") + _CALL.partition("{}")[0]

@@ -12,6 +12,7 @@ import signal
 from pathlib import Path
 
 from console.execution.scripts import script
+from console.rehearsal.acting.known import Known
 from console.rehearsal.acting.playing import Ended, Job
 
 LIMIT = 30.0
@@ -60,6 +61,14 @@ async def run(job: Job) -> int:
     root = job.files.root
     job.out += [row.replace(root, "") for row in out.split("\n")[:-1]]
     job.err += [row.replace(root, "") for row in err.split("\n")[:-1]]
+    return status
+
+
+async def put(job: Job, folder: str, epoch: str, name: str, text: str) -> int:
+    """A file of the state folder, as a start brings it along; what went wrong is in `job`."""
+    below = Job(job.playing, job.host, Known("put", (folder, epoch, name), text))
+    status = await run(below)
+    job.err += below.err
     return status
 
 

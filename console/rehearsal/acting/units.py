@@ -98,8 +98,10 @@ class Units:
         return _cannot(job, f"no such verb: {verb[:40]}")
 
     async def _start(self, job: Job, place: Path, rest: list[str]) -> int:
-        folder, operation, step, epoch, _, _, limit, _, *argv = rest
-        wanted = self._recognised(argv[1:], job.known.stdin) if argv[:1] == ["--"] else None
+        folder, operation, step, epoch, _, _, limit, _, *more = rest
+        files, argv = started(more)
+        texts, stdin = parted(files, job.known.stdin)
+        wanted = self._recognised(argv, stdin)
         if wanted is None or not limit.isdecimal():
             return _cannot(job, REFUSAL)
         if status := await statefiles.fenced(job, folder, epoch):
@@ -112,10 +114,13 @@ class Units:
         if _marked(place):
             self._answer(job, place, None)
             return 3
+        for name, text in texts.items():
+            if await statefiles.put(job, folder, epoch, name, text):
+                return 1
         try:
             if statefiles.full(job, folder):
                 raise OSError(28, statefiles.FULL)
-            unit = self._begin(job, place, operation, step, float(limit), wanted, argv[1:])
+            unit = self._begin(job, place, operation, step, float(limit), wanted, list(argv))
         except OSError as error:
             return _cannot(job, f"{place.name} cannot be written: {error.strerror}")
         self._answer(job, place, unit)
@@ -277,6 +282,27 @@ class Units:
                 unit.over.set()
                 if unit.task is not None:
                     unit.task.cancel()
+
+
+def started(words: Sequence[str]) -> tuple[list[tuple[str, int]], tuple[str, ...]]:
+    """What follows MEMORY of a start: names and sizes of the files that come with it, and its command; no command where
+    it is told otherwise than the console tells it."""
+    if tuple(words[:1]) == ("--",):
+        return [], tuple(words[1:])
+    if tuple(words[4:5]) != ("--",):
+        return [], ()
+    files = [
+        (name, int(size)) for name, _, size in (one.partition(":") for one in words[0].split()) if size.isdecimal()
+    ]
+    return files, tuple(words[5:])
+
+
+def parted(files: Sequence[tuple[str, int]], stdin: str) -> tuple[dict[str, str], str]:
+    """Each file's part of the standard input, and the command's own, which is the rest."""
+    data, found = stdin.encode(), {}
+    for name, size in files:
+        found[name], data = data[:size].decode("utf-8", "replace"), data[size:]
+    return found, data.decode("utf-8", "replace")
 
 
 def _cannot(job: Job, words: str) -> int:
