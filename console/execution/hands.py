@@ -35,6 +35,8 @@ from console.sanitize import word
 __all__ = ["NO_WISH", "Begun", "Hands", "Unclear", "Wish"]
 
 T = TypeVar("T")
+COPY_AFTER_S = 1.0
+"""Seconds from an intent to its copy on the head: both would want the lock there, and the operation goes first."""
 LET_GO_S = 5.0
 """Seconds in which what is left to record and to give back has to be done at the end."""
 
@@ -242,7 +244,7 @@ class Hands:
                 raise Refused(f"{error}: no record, no action; or break-glass") from error
             self.recording.owe(replace(entry, text=f"UNLEDGERED until now. {text}"))
             return False
-        self.recording.sync_soon(plan.lane)
+        self.recording.sync_soon(plan.lane, after=COPY_AFTER_S)
         return True
 
     # --- windows and the lease -------------------------------------------------------------------------------------

@@ -119,9 +119,9 @@ class Recording:
         """What could not be recorded when it was done: written up as soon as the ledger can be written again."""
         self._owed.append(entry)
 
-    def sync_soon(self, lane: str) -> None:
-        """Copy to the head what it has not got."""
-        self._due[lane] = 0.0
+    def sync_soon(self, lane: str, after: float = 0.0) -> None:
+        """Copy to the head what it has not got, `after` seconds at the earliest."""
+        self._due[lane] = asyncio.get_running_loop().time() + after if after else 0.0
 
     async def run(self) -> None:
         """Until it is cancelled."""

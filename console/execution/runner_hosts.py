@@ -68,8 +68,8 @@ class Hosts:
     # -- the lease
 
     def fence_all(self, hosts: Sequence[str]) -> None:
-        """Our epoch on each of these hosts, so that no older one acts there once we do, and what a start of a unit there
-        has to know. Raises Fenced."""
+        """Our epoch on each of these hosts, so that no older one acts there once we do, and what a unit's start needs.
+        Raises Fenced."""
 
         def one(host: str) -> None:
             modes = ["sh", "-c", self.operation["starter"], "laneswap", "modes", self._folder(host), "path"]

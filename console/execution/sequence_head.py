@@ -88,13 +88,9 @@ async def start_on_head(
     if not checked and (cannot := await can_run(link)):
         written = await publish(link, operation)
         return OnHead(False, written.problem, fenced=True) if written.fenced else OnHead(False, cannot, cannot=True)
-    texts = {"plan.json": json.dumps(operation), "runner.py": runner_text()}
+    texts = {"plan.json": json.dumps(operation), "runner.py": runner_text(), "sheet.sh": by_hand(operation)}
     put = {place(operation, name): text for name, text in texts.items()}
-    started = await _start(link, operation, UNIT, {**put, "current": f"{operation['id']}\n"}, known)
-    if started.started:
-        # for people, and late enough: it holds the head's lock, for which the start would have to wait
-        await _put(link, operation, {"sheet.sh": by_hand(operation)})
-    return started
+    return await _start(link, operation, UNIT, {**put, "current": f"{operation['id']}\n"}, known)
 
 
 async def carry_on(link: Link, operation: Operation) -> OnHead:
