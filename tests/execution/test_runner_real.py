@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from runner_real import RealWorld, until
 
-from console.execution.runner_base import ASIDE, LOOK, ONCE, JournalLost
+from console.execution.runner_base import ASIDE, LOOK, ONCE, JournalLost, keys_of
 from console.execution.runner_head import FileJournal
+from console.execution.scripts import script
 from console.execution.sequence import runner_text
 
 KILLED = -signal.SIGKILL
@@ -129,6 +130,33 @@ def test_a_child_that_was_killed_with_its_runner_is_lost_not_running(real: RealW
     assert real.run() == 1, real.log
     assert real.states == {"a": "unknown", "b": "skipped"} and real.ran() == {"slow 600": 1}
     assert "it left no result" in real.end[1]
+
+
+def starter(real: RealWorld, *words: str) -> dict[str, str]:
+    """What starter.sh says of a step."""
+    verb, *more = words
+    argv = ["sh", "-c", script("starter"), "laneswap", verb, str(real.folder), real.id, *more]
+    return keys_of(subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True).stdout)
+
+
+def test_a_child_whose_runner_is_gone_is_found_and_ended_like_a_unit(real: RealWorld) -> None:
+    real.write(real.plan(real.step("a", "spark-0", "slow", "600", limit=900.0)))
+    running = real.start()
+    until(lambda: real.ran(), "it runs")
+    assert starter(real, "state", "a")["state"] == "running"
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    assert starter(real, "state", "a")["state"] == "running"
+    assert starter(real, "stop", "a", "5")["state"] == "stopped"
+    assert real.run() == 1, real.log
+    assert real.states == {"a": "failed"}
+
+
+def test_a_child_that_was_stopped_before_it_began_never_begins(real: RealWorld) -> None:
+    real.write(real.plan(real.step("a", "spark-0", "start", "x")))
+    assert starter(real, "stop", "a", "5")["state"] == "stopped"
+    assert real.run() == 1, real.log
+    assert not real.ran() and "stopped by an operator before it began" in real.end[1]
 
 
 @pytest.mark.parametrize("host", ["spark-0", "spark-1"])
