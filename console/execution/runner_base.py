@@ -21,7 +21,8 @@ MOST_WORDS = 400
 
 ONCE = """
 folder=$1/ops/$2/$3
-if ! (umask 000; mkdir -p "$1/ops/$2" && mkdir -m 755 "$folder") 2>/dev/null; then
+[ -d "$1/ops/$2" ] || (umask 000; mkdir -p "$1/ops/$2") 2>/dev/null
+if ! mkdir -m 755 "$folder" 2>/dev/null; then
   [ -d "$folder" ] && { echo 'this step was begun here before' >&2; exit 3; }
   echo "cannot make $folder" >&2; exit 5
 fi
@@ -41,15 +42,16 @@ if [ -e "$folder@stop" ]; then echo 'stopped by an operator before it began' >&2
 shift 3
 "$@" >"$folder/out" 2>"$folder/err"
 code=$?
-(umask 000; echo "$code" >"$folder/code.new" && mv "$folder/code.new" "$folder/code")
+umask 022
 if [ -e "$folder/begun" ]; then
   asked=no kind=exit-code
   [ ! -e "$folder@stop" ] || asked=yes
   [ "$code" != 0 ] || kind=success
   echo "$kind exited $code $(date +%s) $asked" >"$folder/result.new" && mv "$folder/result.new" "$folder/result"
 fi
-cat "$folder/out"
-cat "$folder/err" >&2
+echo "$code" >"$folder/code.new" && mv "$folder/code.new" "$folder/code"
+[ ! -s "$folder/out" ] || cat "$folder/out"
+[ ! -s "$folder/err" ] || cat "$folder/err" >&2
 exit "$code"
 """
 """D OP STEP ARGV...: a command that nobody can begin twice, with its exit status kept. It writes to files: with nobody

@@ -195,10 +195,8 @@ serves() {
 
 # hears PORT: somebody listens on it.
 hears() {
-    port_hex=$(printf ':%04X' "$1")
-    cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | while read -r _ here _ state _; do
-        case $state:$here in 0A:*"$port_hex") say yes && break ;; esac
-    done | grep -q yes
+    port_hex=$(printf '%04X' "$1")
+    grep -qsE ":$port_hex [0-9A-F]+:[0-9A-F]+ 0A " /proc/net/tcp /proc/net/tcp6
 }
 
 # number TEXT: whether it is a process's number.
