@@ -152,7 +152,9 @@ class _Pairs:
         for host in scene.hosts():
             ids = [checked_id(item) for item in (self.serving[host],) if item is not None]
             if ids:
-                yield evidence(scene, host, ids, quick=True, together="stop")
+                # what removes itself takes its logs along: they come first then, in the few seconds that they may take
+                gone = any(item.auto_remove for item in self.serving.values() if item is not None)
+                yield evidence(scene, host, ids, quick=True, together="save" if gone else "stop")
         proofs = (*self._proofs(), *off_probes(scene))
         for host, item in self.serving.items():
             if item is None or not scene.kept(item):

@@ -285,6 +285,9 @@ def test_what_removes_itself_has_its_log_kept_first_and_is_warned_about() -> Non
     assert any("removes itself when it stops (--rm)" in text for text in plan.warnings)
     relaunch = docker(replace(SERVING, auto_remove=True), RETIRED).plan(Verb.RELAUNCH)
     assert "removes itself when it stops" in relaunch.refused
+    back = docker(replace(SERVING, auto_remove=True), RETIRED).plan(Verb.ROLLBACK)
+    assert [one.together for one in back.steps[:2]] == ["save", "stop"] and back.steps[0].optional
+    assert [one.together for one in docker().plan(Verb.ROLLBACK).steps[:2]] == ["stop", "stop"]
 
 
 def test_a_paused_engine_is_told_to_be_unpaused() -> None:
