@@ -58,8 +58,7 @@ async def test_who_joins_changes_no_file(steps: Steps) -> None:
 
 
 async def test_what_is_cut_off_replaces_nothing_and_starts_nothing(steps: Steps, tmp_path: Path) -> None:
-    Path(steps.folder).mkdir(parents=True)
-    (Path(steps.folder) / "current").write_text("before\n")
+    await detached.start(steps.link, steps.folder, steps.op, "zero", 1, ["true"], written={"current": "before\n"})
 
     def more(argv: Sequence[str]) -> list[str]:
         return [word.replace("runner.py:1", "runner.py:2") if "runner.py:1" in word else word for word in argv]
@@ -90,6 +89,11 @@ async def test_an_older_epoch_brings_nothing(steps: Steps) -> None:
 async def test_files_that_lead_elsewhere_are_refused(steps: Steps, name: str) -> None:
     answer = await steps.start("one", "true", written={name: "x"})
     assert isinstance(answer, Refused) and there(steps) == {}
+
+
+def here(path: str) -> bool:
+    """Whether this machine has what is to be missing."""
+    return os.path.exists(f"{path}/root" if "linger" in path else path)
 
 
 async def known(steps: Steps) -> Modes:
@@ -125,7 +129,7 @@ async def test_what_is_known_is_not_found_out_again(steps: Steps) -> None:
 async def test_what_holds_no_longer_is_found_out_anew(steps: Steps, change: dict[str, object]) -> None:
     found = await known(steps)
     gone = change.get("gone")
-    if gone and os.path.exists(f"{gone}/root" if "linger" in str(gone) else str(gone)):
+    if gone and here(str(gone)):
         pytest.skip("this machine has what is to be missing; the real hosts' tests cover it")
     changed = {key: value for key, value in change.items() if key != "gone"}
     stale = replace(found, **{"path": KNOWN, **changed})  # type: ignore[arg-type]
