@@ -426,9 +426,8 @@ launch() {
     if [ "$mode" = none ] || [ "$status" != 0 ]; then wait_until_begun; else look locked; fi
 }
 
-# whether the service manager itself said that it starts nothing: one that kept silent may still come to it
+# whether it was said that nothing is started: a service manager that kept silent may still come to it
 turned_down() {
-    [ "$mode" != none ] || return 1
     case $status in
     0 | 124 | 12[89] | 1[3-9]? | 2??) return 1 ;;
     esac
