@@ -137,20 +137,102 @@ async def test_what_holds_no_longer_is_found_out_anew(steps: Steps, change: dict
     assert await log(steps, "one") == f"{found.path}\n"
 
 
-async def test_a_manager_that_takes_no_more_units_is_asked_anew(steps: Steps, tmp_path: Path) -> None:
+class Swapped:
+    """Programs of the host in whose place others stand; they may call the real ones and write into one list."""
+
+    def __init__(self, steps: Steps, folder: Path) -> None:
+        self._steps, self._programs = steps, folder / "bin"
+        self._programs.mkdir()
+        self.told, self.kept = folder / "told", folder / "kept"
+        self.told.write_text("")
+
+    def put(self, text: str, *names: str) -> None:
+        """`real` calls the program itself, `tell` adds a line, `kept` holds the words of a start that was not made."""
+        for name in names:
+            path = self._programs / name
+            real = f'real() {{ PATH=${{PATH#*:}} {name} "$@"; }}'
+            tell = f'tell() {{ printf "%s\\n" "$*" >>{self.told}; }}'
+            path.write_text(f"#!/bin/sh\n{real}\n{tell}\nkept={self.kept}\n{text}")
+            path.chmod(0o755)
+
+    @property
+    def link(self) -> Bent:
+        """The host with them."""
+        way = f"PATH={self._programs}:{os.environ['PATH']}"
+        return Bent(self._steps.link, before=lambda argv: ["env", way, *argv])
+
+    def lines(self) -> list[str]:
+        """What they wrote."""
+        return self.told.read_text().splitlines()
+
+
+@pytest.fixture
+def swapped(steps: Steps, tmp_path: Path) -> Swapped:
+    return Swapped(steps, tmp_path)
+
+
+LAUNCHERS = "setsid", "systemd-run"
+
+
+async def test_a_manager_that_takes_no_more_units_is_asked_anew(steps: Steps, swapped: Swapped) -> None:
     """The starter's own way out: the mode that was known does not start anything."""
-    found = await known(steps)
-    broken = tmp_path / "bin"
-    broken.mkdir()
-    for name in ("setsid", "systemd-run"):
-        path = broken / name
-        # the first call of it fails
-        path.write_text(
-            f"#!/bin/sh\n[ -e {tmp_path}/tried ] || {{ : >{tmp_path}/tried; echo 'no more units' >&2; exit 1; }}\n"
-            f'PATH=${{PATH#*:}}\nexec {name} "$@"\n'
-        )
-        path.chmod(0o755)
-    link = Bent(steps.link, before=lambda argv: ["env", f"PATH={broken}:{os.environ['PATH']}", *argv])
-    answer = await steps.start("one", "cat", mode=Mode.AUTO, known=found, stdin="kept\n", link=link)
+    swapped.put('tell launch\n[ -e "$kept" ] || { : >"$kept"; echo no more >&2; exit 1; }\nreal "$@"\n', *LAUNCHERS)
+    answer = await steps.start(
+        "one", "cat", mode=Mode.AUTO, known=await known(steps), stdin="kept\n", link=swapped.link
+    )
     assert isinstance(answer, Started), answer
-    assert await log(steps, "one") == "kept\n" and (tmp_path / "tried").exists()
+    assert await log(steps, "one") == "kept\n" and swapped.lines() == ["launch", "launch"]
+
+
+async def test_what_begins_at_the_last_moment_is_not_started_a_second_way(steps: Steps, swapped: Swapped) -> None:
+    """A first try that was said to have failed begins after the last look, just before it would be taken back."""
+    swapped.put('tell launch\nprintf "%s\\0" "$@" >"$kept"\nexit 1\n', *LAUNCHERS)
+    begins = """
+case $* in
+*/withdrawn)
+    S=${*##* } S=${S%/withdrawn}
+    tell withdraw
+    if [ ! -e "$S/begun" ]; then
+        PATH=${PATH#*:} xargs -0 -a "$kept" LAUNCHER 9>&- >/dev/null 2>&1
+        tries=0
+        while [ ! -e "$S/begun" ] && [ "$tries" -lt 3000 ]; do sleep 0.02; tries=$((tries + 1)); done
+    fi
+    ;;
+esac
+real "$@"
+"""
+    mine = await known(steps)
+    swapped.put(begins.replace("LAUNCHER", "setsid" if mine.mode is Mode.NONE else "systemd-run"), "mv")
+    answer = await steps.start("one", "cat", mode=Mode.AUTO, known=mine, stdin="kept\n", link=swapped.link)
+    assert isinstance(answer, Started), answer
+    assert await log(steps, "one") == "kept\n"
+    assert swapped.lines().count("launch") == 1 and "withdraw" in swapped.lines()
+
+
+async def test_a_manager_that_kept_silent_is_not_passed_over(steps: Steps, swapped: Swapped, tmp_path: Path) -> None:
+    """What `timeout` ended may have been heard: there is no second way, and what comes late finds nothing to begin."""
+    swapped.put("tell launch\nexit 124\n", *LAUNCHERS)
+    ran = tmp_path / "ran"
+    told = await steps.start("one", "touch", str(ran), mode=Mode.AUTO, known=await known(steps), link=swapped.link)
+    assert isinstance(told, Refused) and not told.unknown and "could not be started" in told.problem
+    assert swapped.lines() == ["launch"] and (steps.path("one") / "withdrawn").exists() and not ran.exists()
+
+
+async def test_files_are_on_the_disk_under_their_names_before_anything_begins(steps: Steps, swapped: Swapped) -> None:
+    swapped.put('tell launch\nreal "$@"\n', *LAUNCHERS)
+    swapped.put('real "$@" && tell sync "$@"\n', "sync")
+    swapped.put('real "$@" && tell mv "$@"\n', "mv")
+    answer = await steps.start("one", "true", mode=Mode.AUTO, written=files(steps), link=swapped.link)
+    assert isinstance(answer, Started), answer
+    lines = swapped.lines()
+    lines = lines[: lines.index("launch")]
+    moved = [line.split() for line in lines if line.startswith("mv ") and "/.new." in line]
+    news = {words[-2]: words[-1] for words in moved if words[-1].removeprefix(f"{steps.folder}/") in files(steps)}
+    assert len(news) == len(TEXTS)
+    first, last = (
+        pick(at for at, line in enumerate(lines) if line.split()[-1] in news.values()) for pick in (min, max)
+    )
+    assert news.keys() <= {word for line in lines[:first] if line.startswith("sync ") for word in line.split()[1:]}
+    folders = {name.rpartition("/")[0] for name in news.values()}
+    assert folders <= {word for line in lines[last:] if line.startswith("sync ") for word in line.split()[1:]}
+    await steps.ended("one")

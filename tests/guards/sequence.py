@@ -24,8 +24,8 @@ ROWS = (
     row(
         "no step twice: of a short command too, by its folder",
         BASE,
-        'mkdir -p "$1/ops/$2" && mkdir -m 755 "$folder")',
-        'mkdir -p "$1/ops/$2" && mkdir -p -m 755 "$folder")',
+        'if ! mkdir -m 755 "$folder" 2>/dev/null; then',
+        'if ! mkdir -p -m 755 "$folder" 2>/dev/null; then',
         f"{X}::test_a_short_command_that_is_sent_again_does_not_run_again",
     ),
     row(
@@ -88,7 +88,7 @@ ROWS = (
     row(
         "fence: all hosts of a plan learn the epoch before its first step",
         RUNNER,
-        'self.hosts.fence_all(sorted({str(one["host"]) for one in [*self._steps, {"host": self.operation["head"]}]}))',
+        'self.hosts.fence_all(sorted(hosts - {self.operation["head"]} if self.runs_on == "head" else hosts))',
         "pass",
         f"{W}::test_all_hosts_are_fenced_before_the_first_step",
     ),
@@ -231,8 +231,9 @@ ROWS = (
     row(
         "an operation that may or may not have begun is not begun elsewhere",
         ON_HEAD,
-        "unknown=found.unknown, cannot=not found.unknown, unit=unit)",
-        "unknown=False, cannot=True, unit=unit)",
+        "    cannot = not found.unknown and not found.files\n"
+        "    return OnHead(False, found.problem, unknown=found.unknown, cannot=cannot, unit=unit)",
+        "    return OnHead(False, found.problem, unknown=False, cannot=True, unit=unit)",
         f"{Q}::test_a_start_of_which_nothing_is_heard_is_begun_nowhere_else",
     ),
     row(

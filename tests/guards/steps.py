@@ -14,6 +14,7 @@ PRUNE = "console/execution/scripts/prune.sh"
 DETACHED = "console/execution/detached.py"
 D = "tests/execution/test_detached.py"
 F = "tests/execution/test_host_files.py"
+W = "tests/execution/test_start_with_files.py"
 X = "tests/execution/test_runner_real.py"
 
 ROWS = (
@@ -293,5 +294,47 @@ ROWS = (
         '    [ "$state" != absent ] || withdraw || wait_until_begun\n',
         "",
         "tests/execution/test_detached.py::test_what_was_told_not_to_have_begun_never_begins_and_may_be_started_again",
+    ),
+    row(
+        "a start goes no second way before the first one is taken back",
+        STARTER,
+        'if [ -n "$known" ] && [ "$state" = absent ] && turned_down && withdraw; then',
+        'if [ -n "$known" ] && [ "$state" = absent ] && turned_down; then',
+        f"{W}::test_what_begins_at_the_last_moment_is_not_started_a_second_way",
+    ),
+    row(
+        "a start goes no second way where the manager kept silent and may still come",
+        STARTER,
+        'if [ -n "$known" ] && [ "$state" = absent ] && turned_down && withdraw; then',
+        'if [ -n "$known" ] && [ "$state" = absent ] && withdraw; then',
+        f"{W}::test_a_manager_that_kept_silent_is_not_passed_over",
+    ),
+    row(
+        "what a host said of itself is looked at again when it starts something",
+        STARTER,
+        '[ "$wanted" = auto ] && read -r now_boot </proc/sys/kernel/random/boot_id && [ "$now_boot" = "$1" ]',
+        '[ "$wanted" = auto ]',
+        f"{W}::test_what_holds_no_longer_is_found_out_anew",
+    ),
+    row(
+        "files that come with a start are on the disk before anything begins",
+        STARTER,
+        '    said=$(sync $news 2>&1 9>&-) || refused "the files cannot be written: $(complaint "$said")"\n',
+        "",
+        f"{W}::test_files_are_on_the_disk_under_their_names_before_anything_begins",
+    ),
+    row(
+        "files that come with a start are there under their names before anything begins",
+        STARTER,
+        '    said=$(sync "$D" "$D/ops" "$D/ops/$op" 2>&1 9>&-) || refused',
+        "    said= && : || refused",
+        f"{W}::test_files_are_on_the_disk_under_their_names_before_anything_begins",
+    ),
+    row(
+        "what comes with a start and was cut off on its way replaces nothing and starts nothing",
+        STARTER,
+        '        [ "$(wc -c <"$new")" -eq "$bytes" ] || refused "$file was not written: what came was cut off"\n',
+        "",
+        f"{W}::test_what_is_cut_off_replaces_nothing_and_starts_nothing",
     ),
 )
