@@ -133,9 +133,9 @@ class Recording:
             await asyncio.shield(self._look_up())
             for lane, due in tuple(self._due.items()):
                 if loop.time() >= due:
-                    self._due[lane] = loop.time() + RETRY_S
-                    if await self.sync(lane):
-                        self._due.pop(lane, None)
+                    self._due[lane] = again = loop.time() + RETRY_S
+                    if await self.sync(lane) and self._due[lane] == again:  # else more came meanwhile
+                        del self._due[lane]
             await asyncio.sleep(EVERY_S)
 
     async def flush(self) -> None:
