@@ -81,13 +81,18 @@ elif ! ended && [ -d "$folder" ]; then
 fi
 echo "state=$state"
 [ -z "$words" ] || echo "words=$words"
+if [ "$state" != absent ] && [ ! -L "$folder/boot" ] && [ ! -e "$folder@stop" ] &&
+  read -r boot <"$folder/boot" && read -r now </proc/sys/kernel/random/boot_id && [ "$boot" != "$now" ]; then
+  echo boot=changed
+fi 2>/dev/null
 if [ "$state" = ended ]; then
   echo "code=$(cat "$folder/code")"
   echo "said=$(tail -n 1 "$folder/err")"
 fi
 read -r up rest </proc/uptime && echo "up=$up"
 """
-"""D OP STEP: what became of it. `lost`: it began, is gone, and nothing says how it ended."""
+"""D OP STEP: what became of it. `lost`: it began, is gone, and nothing says how it ended. `boot=changed`: its host was
+restarted since it was begun, and no operator had stopped it."""
 ASIDE = """
 folder=$1/ops/$2/$3
 [ -d "$folder" ] || exit 0

@@ -162,6 +162,8 @@ class Hosts:
             if found.get("state") == "ended":
                 code = found.get("code", "")
                 words = Done(None, "", found.get("said", ""))
+                if found.get("boot") == "changed" and re.fullmatch(r"129|137|143", code):  # it went down with its host
+                    return {**found, "state": LOST}
                 return ended(int(code), words) if re.fullmatch(r"\d{1,3}", code) else {"state": LOST}
             return found if found.get("state") else None
         quick = self.clock.wall() - a.since < QUICK
@@ -196,7 +198,8 @@ class Hosts:
         """Whether a restart of its host ended it: nothing of it runs any more, and it never came to its own end."""
         state = found["state"]
         if not a.detached:
-            return state in (ABSENT, RUNNING, LOST) and self.restarted(a, found)
+            # by the number of its start: how long a host is up is, in a container, what its machine says
+            return state in (ABSENT, RUNNING, LOST) and (found.get("boot") == "changed" or self.restarted(a, found))
         if state == ABSENT:
             return self.restarted(a, found)
         by_hand = "operator" in found.get("words", "")

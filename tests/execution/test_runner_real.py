@@ -132,6 +132,26 @@ def test_a_child_that_was_killed_with_its_runner_is_lost_not_running(real: RealW
     assert "it left no result" in real.end[1]
 
 
+@pytest.mark.parametrize("code", ["", "143"])
+def test_a_child_that_went_down_with_its_host_is_begun_once_more(real: RealWorld, code: str) -> None:
+    """By the number of the host's start; its shell may have come to write how the command was ended."""
+    script = 'echo ran >>"$1/twice"; [ -e "$1/second" ] || { : >"$1/second"; exec sleep 600; }; : >"$1/up/old"'
+    step = real.step("a", "spark-0", "x", limit=60.0)
+    real.write(real.plan(replace(step, argv=("sh", "-c", script, "x", str(real.world)), again=True)))
+    running = real.start()
+    begun = real.op / "a" / "begun"
+    until(lambda: (real.world / "second").exists() and begun.read_text().count(" ") == 2, "it runs")
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    os.killpg(int(begun.read_text().split()[0]), signal.SIGKILL)
+    (begun.parent / "boot").write_text("0\n")
+    if code:
+        (begun.parent / "code").write_text(f"{code}\n")
+    assert real.run() == 0, real.log
+    assert real.states == {"a": "done"} and (real.world / "twice").read_text() == "ran\nran\n"
+    assert (real.op / "a@1" / "begun").exists()
+
+
 def starter(real: RealWorld, *words: str) -> dict[str, str]:
     """What starter.sh says of a step."""
     verb, *more = words
