@@ -13,7 +13,7 @@ from manual import ROOT, beside, code, first_cells, page, rows, section
 from console.actions import strip
 from console.actions.plan import Plan, Probe, Verb
 from console.execution import aftercare, carrying, deadman, lease, policy, window
-from console.execution.runner_base import groups
+from console.execution.runner_base import ONCE, groups
 from console.execution.scripts import Exit
 from console.execution.tenure import DEBTS, WINDOW
 from console.fleet import inventory
@@ -175,8 +175,8 @@ def test_the_files_of_a_step_are_those_that_its_starter_makes() -> None:
     (row,) = (row for row in rows(section("acting.md", "The state folder")) if row[0] == "`ops/OPERATION/STEP`")
     script = (ROOT / "console/execution/scripts/starter.sh").read_text(encoding="utf-8")
     reader = (ROOT / "console/execution/scripts/step.sh").read_text(encoding="utf-8")
-    for name in (word for word in code(row[2]) if word != "code"):
-        assert f'"$S/{name}"' in script or f'"$S/{name}"' in reader, name
+    for name in code(row[2]):
+        assert f'"$S/{name}"' in script or f'"$S/{name}"' in reader or f'"$folder/{name}"' in ONCE, name
 
 
 def test_the_events_of_the_dead_man_timer_are_those_that_it_posts() -> None:

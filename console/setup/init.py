@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from console.fleet.inventory import FleetError, Host, Rates
+from console.fleet.recipe import load_recipe
 from console.fleet.sitefile import MOST_BYTES
 from console.sanitize import line
 from console.setup.newfleet import plain_found, write_fleet
@@ -51,6 +53,8 @@ def from_words(
     """The fleet file of what the command line says; without hosts it is this machine alone. Raises FleetError."""
     found = plain_found(hosts, url, recipe)
     found.root = root
+    with contextlib.suppress(FleetError):  # one that cannot be read is told by the check of what is written
+        found.variables = tuple(load_recipe(recipe, folder).vars)
     said = ", ".join(host.name for host in found.hosts)
     found.taken.append(f"hosts: {said}" + ("" if hosts else " (this machine; name others with --host)"))
     found.taken.append(f"url: {url}")
