@@ -10,7 +10,7 @@ from acting_fleet import ActingFleet
 from acting_operator import Head, Operator, operator
 from acting_parts import NEW, OLD
 from bed.client import Bed
-from bed.system import wait_for
+from bed.system import BedError, wait_for
 from tmux_console import LIMIT, Tmux
 
 pytestmark = [pytest.mark.bed, pytest.mark.timeout(600)]
@@ -49,7 +49,10 @@ def tmux(ana: Operator) -> Iterator[Tmux]:
 
 def went_well(head: Head, ana: Operator, tmux: Tmux, *verbs: str) -> None:
     """The newest action ended well: by the head's journal, on the screen and in a ledger that holds together."""
-    assert head.until_ended() == "done", head.journal()
+    try:
+        assert head.until_ended() == "done", head.journal()
+    except BedError as error:
+        raise AssertionError(f"{verbs[-1]}: {error}\n{tmux.screen()}") from error
     wait_for(lambda: len(ana.outcomes()) == len(verbs), f"the outcome of {verbs[-1]} is recorded", limit=LIMIT)
     assert [(op.split("-")[1], result) for op, result in ana.outcomes()] == [(verb, "done") for verb in verbs]
     ana.ledger_good()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 import subprocess
@@ -9,10 +10,12 @@ import sys
 import time
 
 from acting_console import Console
-from bed.system import wait_for
+from bed.system import BedError, wait_for
 
 LIMIT = 60.0
 TRIES = 5
+SEEN_S = 10.0
+"""Seconds after which a key that nothing came of is pressed again."""
 LETTER = re.compile(r"every key but ([a-z]) cancels")
 """On the key line of a strip that is armed."""
 
@@ -70,8 +73,14 @@ class Tmux:
 
     def named(self, key: str, lane: str) -> None:
         """Press a guarded key outside a window, or the window's own, and type the lane's name."""
-        self._asks(key, "type the lane name")
-        self.type(lane)
+        for _ in range(TRIES):
+            self._asks(key, "type the lane name")
+            self.type(lane)
+            time.sleep(0.5)
+            if "CANCELLED" not in self.screen():
+                return
+            time.sleep(1.5)
+        raise AssertionError(f"{key}: its strip cancelled itself {TRIES} times:\n{self.screen()}")
 
     def _asks(self, key: str, words: str) -> str:
         """Press a guarded key until its strip takes an answer. One whose state flips while it is read, or whose screen
@@ -79,8 +88,9 @@ class Tmux:
         for _ in range(TRIES):
             self.press(key)
             time.sleep(0.3)  # what became of the strip before still stands there
-            shown = self.until(words, "CANCELLED")
-            if words in shown:
+            with contextlib.suppress(BedError):  # a key that comes within a second of typed ones is dropped
+                wait_for(lambda: words in self.screen() or "CANCELLED" in self.screen(), words, limit=SEEN_S)
+            if words in (shown := self.screen()):
                 return shown
             time.sleep(1.5)  # keys are dropped until none came for a second
         raise AssertionError(f"{key}: its strip cancelled itself {TRIES} times:\n{self.screen()}")
