@@ -15,10 +15,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import hands_scene
 import pytest
-import test_hands
+from hands_scene import Scene, go, plan, step
 from host_bench import Bent, full, lacking, local, lost
-from test_hands import Scene, go, plan, step
 
 from console.execution import aftercare
 from console.execution.aftercare import KEEP, KEEP_DAYS, NOT_BOXED, add_entry, prune, zone_of
@@ -202,7 +202,7 @@ async def test_secrets_are_references(place: Place) -> None:
 @pytest.fixture
 async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     vars_ = f'[lanes.lane.vars]\nbox_ledger = "{tmp_path}/ledger.md"\n'
-    monkeypatch.setattr(test_hands, "FLEET", test_hands.FLEET + vars_)
+    monkeypatch.setattr(hands_scene, "FLEET", hands_scene.FLEET + vars_)
     made = Scene(tmp_path, monkeypatch)
     await made.feed.start()
     try:

@@ -6,13 +6,13 @@ import asyncio
 import json
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hands_scene import plan, step, typed
 from host_bench import full, local
-from manual import beside
 
 from console.actions.plan import Verb
 from console.commands import acting
@@ -23,22 +23,15 @@ from console.execution.situation import holder_of
 from console.readings.acting_types import OperationState
 from console.readings.ledger import Kind
 
-on_this_machine = beside("execution", "test_hands")
-plan, step, typed, Scene = (getattr(on_this_machine, name) for name in ("plan", "step", "typed", "Scene"))
 GUARDED = (Verb.DISARM, Verb.STOP, Verb.RELAUNCH, Verb.ROLLBACK)
 REASON = "the disk of the head is full"
 
 
 @pytest.fixture
-async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
+def scene(scene: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """With a place of its own for what a broken folder does not take."""
     monkeypatch.setattr(broken, "SPARE", f"{tmp_path}/spare-{{uid}}")
-    made = Scene(tmp_path, monkeypatch)
-    await made.feed.start()
-    try:
-        await made.until(lambda: made.acting() is not None, "the head was read")
-        yield made
-    finally:
-        await made.feed.stop()
+    return scene
 
 
 def in_the_way(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from manual import beside
+from hands_scene import go, plan, step, typed
 
 from console.actions.plan import Verb
 from console.execution import files, lease
@@ -16,20 +14,6 @@ from console.execution.policy import Need, Refused
 from console.readings.acting import Texts, answered, read_acting
 from console.readings.acting_types import OperationState
 from console.readings.ledger import Kind
-
-on_this_machine = beside("execution", "test_hands")
-go, plan, step, typed, Scene = (getattr(on_this_machine, name) for name in ("go", "plan", "step", "typed", "Scene"))
-
-
-@pytest.fixture
-async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[object]:
-    made = Scene(tmp_path, monkeypatch)
-    await made.feed.start()
-    try:
-        await made.until(lambda: made.acting() is not None, "the head was read")
-        yield made
-    finally:
-        await made.feed.stop()
 
 
 async def test_break_glass_never_goes_past_a_lease_that_another_holds(scene, monkeypatch) -> None:  # type: ignore[no-untyped-def]

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from manual import beside
+from hands_scene import go, typed
 
 from console.actions.plan import Verb
 from console.execution import inflight, lease, policy, recording, sequence_head
@@ -23,20 +21,7 @@ from console.execution.tenure import HeldByAnother
 from console.readings.acting_types import OperationState
 from console.readings.ledger import Kind
 
-on_this_machine = beside("execution", "test_hands")
-go, typed, Scene = (getattr(on_this_machine, name) for name in ("go", "typed", "Scene"))
 OP = "20261201T021500Z-stop-3f9ac1"
-
-
-@pytest.fixture
-async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
-    made = Scene(tmp_path, monkeypatch)
-    await made.feed.start()
-    try:
-        await made.until(lambda: made.acting() is not None, "the head was read")
-        yield made
-    finally:
-        await made.feed.stop()
 
 
 # --- before it begins

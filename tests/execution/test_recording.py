@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from manual import beside
+from hands_scene import Scene, go
 
 from console.execution import recording
 from console.execution.ledger import Entry, Ledger, ledger_file
 from console.readings.ledger import Kind
 
-on_this_machine = beside("execution", "test_hands")
-go, Scene = (getattr(on_this_machine, name) for name in ("go", "Scene"))
 KILLED = "20260101T000000Z-rollback-0a1b2c"
 
 

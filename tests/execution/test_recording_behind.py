@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from manual import beside
+from hands_scene import go, plan, step
 
 from console.actions.plan import Verb
 from console.execution.hands import Hands
+from console.execution.recording import Recording
 from console.readings.acting_types import OperationState
 from console.readings.ledger import Kind, Record
 from console.snapshot import Snapshot
-
-on_this_machine = beside("execution", "test_hands")
-go, plan, step, Scene = (getattr(on_this_machine, name) for name in ("go", "plan", "step", "Scene"))
 
 
 class Behind:
@@ -44,27 +41,16 @@ class Behind:
 
 
 @pytest.fixture
-async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
-    made = Scene(tmp_path, monkeypatch)
-    await made.feed.start()
-    try:
-        await made.until(lambda: made.acting() is not None, "the head was read")
-        yield made
-    finally:
-        await made.feed.stop()
-
-
-@pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The operations that the head was asked about by name, one entry an answered look."""
     done: list[str] = []
-    found_out = on_this_machine.Hands.__init__.__globals__["Recording"]._found_out
+    found_out = Recording._found_out
 
     async def counted(self: Any, op: str, *more: Any) -> None:
         await found_out(self, op, *more)
         done.append(op)
 
-    monkeypatch.setattr("console.execution.recording.Recording._found_out", counted)
+    monkeypatch.setattr(Recording, "_found_out", counted)
     monkeypatch.setattr("console.execution.recording.UP_EVERY_S", 0.2)
     return done
 

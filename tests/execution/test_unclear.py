@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hands_scene import typed
 from host_bench import lost
-from manual import beside
 
 from console.actions.plan import Verb
 from console.commands import acting
@@ -19,9 +18,6 @@ from console.execution.clearing import Cleared
 from console.readings.acting_types import OperationState
 from console.readings.ledger import Kind
 from console.readings.output import Outcome, Output
-
-on_this_machine = beside("execution", "test_hands")
-plan, step, typed, Scene = (getattr(on_this_machine, name) for name in ("plan", "step", "typed", "Scene"))
 
 
 class Line:
@@ -45,17 +41,6 @@ class Line:
         if not self.names and "current" in argv[4:]:
             return lost(await self._run(["true"], limit=5.0))
         return await self._run(argv, **more)  # type: ignore[no-any-return]
-
-
-@pytest.fixture
-async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
-    made = Scene(tmp_path, monkeypatch)
-    await made.feed.start()
-    try:
-        await made.until(lambda: made.acting() is not None, "the head was read")
-        yield made
-    finally:
-        await made.feed.stop()
 
 
 async def unclear(hands: Any) -> str:

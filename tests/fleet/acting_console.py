@@ -21,7 +21,7 @@ from console.execution.ledger import Ledger
 
 LIMIT = 240.0
 """Seconds after which a command has failed; nothing is asserted about how long it took."""
-GOOD, NEEDS_OPERATOR, UNKNOWN, REFUSED = 0, 1, 3, 4
+GOOD, NEEDS_OPERATOR, USAGE, UNKNOWN, REFUSED = 0, 1, 2, 3, 4
 """Exit codes."""
 
 

@@ -12,6 +12,7 @@ from acting_console import (
     NEEDS_OPERATOR,
     REFUSED,
     UNKNOWN,
+    USAGE,
     Console,
     ended,
     journal,
@@ -148,7 +149,7 @@ def test_a_full_disk_at_the_head_sends_nothing(lane: ActingDocker, ana: Operator
         lane.host.root("sh", "-c", f"head -c 100000 /dev/zero >{STATE}/full", check=False)
         before = lane.standing()
         done = ana.do("stop")
-        assert done.code not in (GOOD, NEEDS_OPERATOR) and "BREAK-GLASS" in done.text, done.text
+        assert done.code == USAGE and "BREAK-GLASS" in done.text and "give --reason" in done.text, done.text
         assert "state folder is broken" in done.text and lane.standing() == before
     finally:
         lane.host.root("umount", STATE)
