@@ -236,6 +236,7 @@ class Runner:
 
     def _resume(self, a: Attempt) -> tuple[str, str]:
         """It was begun by a runner that is gone: look it up before anything is done."""
+        a.resumed = True
         if not a.step["argv"]:
             return self._observe(a)
         found = self.hosts.look(a)
@@ -283,6 +284,10 @@ class Runner:
             if state in (LOST, FAILED, STOPPED) or restarted:
                 why = f"{a.host} was restarted" if restarted else (found or {}).get("words") or "it left no result"
                 return self._by_deed(a, why)
+            if state == RUNNING and a.resumed and (found or {}).get("seen") == "no":
+                done = self._by_deed(a, "")  # nobody may be left to say how it ended: what it was for may be there
+                if done[0] == DONE:
+                    return done
             if self._left(a) <= 0:
                 return self._overdue(a)
             trouble = self._watch(a)

@@ -65,7 +65,9 @@ ended() {
   state=ended
 }
 lives() {
+  seen=no
   read -r pid start rest <"$folder/begun" || return 0
+  seen=yes
   IFS= read -r row <"/proc/$pid/stat" || return 1
   set -f
   set -- ${row##*') '}
@@ -81,6 +83,7 @@ elif ! ended && [ -d "$folder" ]; then
 fi
 echo "state=$state"
 [ -z "$words" ] || echo "words=$words"
+[ "$state" != running ] || echo "seen=$seen"
 if [ "$state" != absent ] && [ ! -L "$folder/boot" ] && [ ! -e "$folder@stop" ] &&
   read -r boot <"$folder/boot" && read -r now </proc/sys/kernel/random/boot_id && [ "$boot" != "$now" ]; then
   echo boot=changed
@@ -188,7 +191,7 @@ class Attempt:
         alone = unit or step["keeps"] or step["memory_max"] or step["watch"]
         self.detached = bool(step["argv"]) and bool(alone or not here) and (step["limit"] > SHORT or step["detached"])
         self.here = here and not self.detached
-        self.begun = self.ended = False
+        self.begun = self.ended = self.resumed = False
         self.watched = deadline - float(step["limit"])
         self.told = ("", float("-inf"))
 

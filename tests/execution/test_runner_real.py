@@ -132,6 +132,23 @@ def test_a_child_that_was_killed_with_its_runner_is_lost_not_running(real: RealW
     assert "it left no result" in real.end[1]
 
 
+@pytest.mark.parametrize("left", ["", "nothing"])
+def test_a_child_of_which_a_full_disk_kept_no_trace_is_told_by_its_deed(real: RealWorld, left: str) -> None:
+    """Whoever carries on must not wait for a process that nobody can name, where what it was for is there."""
+    made = replace(real.step("a", "spark-0", "slow", "600", limit=900.0), after=(real.probe("spark-0", "old", "up"),))
+    real.write(real.plan(made, real.step("b", "spark-0", "start", "x")))
+    running = real.start()
+    begun = real.op / "a" / "begun"
+    until(lambda: begun.exists() and begun.read_text().count(" ") == 2 and real.ran(), "it runs")
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    os.killpg(int(begun.read_text().split()[0]), signal.SIGKILL)
+    begun.write_text("") if left else begun.unlink()
+    (real.world / "up" / "old").touch()
+    assert real.run() == 0, real.log
+    assert real.states == {"a": "done", "b": "done"} and real.ran() == {"slow 600": 1, "start x": 1}
+
+
 @pytest.mark.parametrize("code", ["", "143"])
 def test_a_child_that_went_down_with_its_host_is_begun_once_more(real: RealWorld, code: str) -> None:
     """By the number of the host's start; its shell may have come to write how the command was ended."""
