@@ -328,8 +328,8 @@ class LaneswapApp(ActingKeys, App[Any], inherit_bindings=False):
 
     def _standing(self) -> str:
         """What stands on the NEXT row for as long as it is so."""
-        if not self.timeline.paused:
-            return ""
+        if self.desk.sending or not self.timeline.paused:
+            return self.desk.sending
         return "this picture is held, the alarm line is of now: p goes on, [ and ] step. Reading goes on."
 
     def _own_alarms(self) -> tuple[Alarm, ...]:
@@ -360,6 +360,10 @@ class LaneswapApp(ActingKeys, App[Any], inherit_bindings=False):
             self.redraw()
         else:
             self.toast(text)
+
+    def unsay(self) -> None:
+        """What was said last is over before its time is up; seen at the next paint."""
+        self._notice_until = 0.0
 
     def _told(self, text: str) -> None:
         """Said by the hands, later. That something stays half done stands on the rail, with its way out on NEXT."""

@@ -48,6 +48,10 @@ class StripApp(Console, Protocol):
         """Paint the strip, the NEXT row and the keys alone; None takes it away."""
         ...
 
+    def unsay(self) -> None:
+        """Take back what was said last."""
+        ...
+
     def after_paint(self, callback: Callable[[], None]) -> None:
         """Call back once what was drawn until now was handed to the terminal."""
         ...
@@ -67,6 +71,7 @@ class StripDesk:
         self._away = 0
         self._checking = False
         self._hush = Hush()
+        self._sending: list[str] = []
 
     @property
     def open(self) -> bool:
@@ -77,6 +82,11 @@ class StripDesk:
     def hushed(self) -> bool:
         """Whether a key made now would be dropped, because a strip has just ended."""
         return self._hush.holds(time.monotonic())
+
+    @property
+    def sending(self) -> str:
+        """What went and is not answered for yet: stands on the NEXT row until it is; '' for nothing."""
+        return self._sending[-1] if self._sending else ""
 
     def begin(self, errand: Errand) -> None:
         """Open a strip at once, so that whatever is typed from now on is its own; what it shows is worked out next."""
@@ -176,10 +186,13 @@ class StripDesk:
         if strip is None or strip.open:
             return
         errand, ready = self._errand, self._ready
-        self._close(strip.why)
         if strip.phase is Phase.GO and errand is not None and ready is not None:
-            self._app.background(errand.heading.lower(), self._carry_out(errand, ready, strip))
+            self._sending.append(sending := f"{errand.heading.lower()} {errand.lane}: confirmed, being sent")
+            self._app.unsay()  # what became of a strip before is not true of this one
+            self._close("")
+            self._app.background(errand.heading.lower(), self._carry_out(errand, ready, strip, sending))
         else:
+            self._close(strip.why)
             self._app.say(strip.why)
 
     def _close(self, why: str) -> None:
@@ -248,7 +261,7 @@ class StripDesk:
             self._checking, self._checked = False, time.monotonic()
             self._end(strip)
 
-    async def _carry_out(self, errand: Errand, ready: Ready, strip: Strip) -> None:
+    async def _carry_out(self, errand: Errand, ready: Ready, strip: Strip, sending: str) -> None:
         begun = ""
         try:
             words = await errand.carry_out(ready, strip)
@@ -258,6 +271,8 @@ class StripDesk:
         except Exception as error:
             self._app.say(f"{errand.heading.lower()} {errand.lane}: outcome unknown, {error}; the ledger (e) says more")
             raise
+        finally:
+            self._sending.remove(sending)
         self._app.say(words, begun=begun)
 
     # --- paint -----------------------------------------------------------------------------------------------------

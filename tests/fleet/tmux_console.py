@@ -76,7 +76,7 @@ class Tmux:
         for _ in range(TRIES):
             self._asks(key, "type the lane name")
             self.type(lane)
-            time.sleep(0.5)
+            wait_for(lambda: "type the lane name" not in self.screen(), f"{key}: an answer to the name", limit=LIMIT)
             if "CANCELLED" not in self.screen():
                 return
             time.sleep(1.5)
@@ -87,7 +87,7 @@ class Tmux:
         stood still on a busy machine, cancels itself: then the key is pressed again, as an operator would."""
         for _ in range(TRIES):
             self.press(key)
-            time.sleep(0.3)  # what became of the strip before still stands there
+            time.sleep(0.3)  # what became of the strip before stands there until this one has opened
             with contextlib.suppress(BedError):  # a key that comes within a second of typed ones is dropped
                 wait_for(lambda: words in self.screen() or "CANCELLED" in self.screen(), words, limit=SEEN_S)
             if words in (shown := self.screen()):

@@ -176,4 +176,11 @@ ROWS = (
         'LETTERS = "cfgjkmtus"',
         f"{T}::test_letters_are_none_of_the_guarded_keys",
     ),
+    row(
+        "a strip that goes is not told as cancelled by what became of the one before it",
+        DESK,
+        "            self._app.unsay()  # what became of a strip before is not true of this one\n",
+        "",
+        f"{S}::test_what_became_of_an_earlier_strip_never_stands_beside_one_that_goes",
+    ),
 )

@@ -277,6 +277,28 @@ async def test_a_refusal_and_a_fault_while_acting_are_told_apart(error: Exceptio
         assert ("disk full" in app.faults.newest) is isinstance(error, RuntimeError)
 
 
+@pytest.mark.parametrize("size", SIZES)
+async def test_what_became_of_an_earlier_strip_never_stands_beside_one_that_goes(size: tuple[int, int]) -> None:
+    answered = asyncio.Event()
+
+    class Slow(FakeHands):
+        async def act(self, plan: Plan, decision: Decision, confirmation: Confirmation) -> str:
+            await answered.wait()
+            return await super().act(plan, decision, confirmation)
+
+    async with acts(Slow(), size=size) as (app, pilot, hands):
+        await pilot.press("S", "escape")
+        await said(app, pilot, "CANCELLED by ")
+        await rested(app, pilot)
+        await pilot.press("S")
+        await pilot.press((await live(app, pilot)).letter)
+        await until(pilot, lambda: not app.desk.open)
+        assert "stop dsv41: confirmed, being sent" in text_of(app) and "CANCELLED" not in text_of(app)
+        answered.set()
+        await said(app, pilot, "done: act")
+        assert "being sent" not in text_of(app) and len(hands.calls) == 1
+
+
 def flips(after: int, flipped: Snapshot) -> Any:
     """A source whose picture is another one from some snapshot on."""
     before = under_way()
