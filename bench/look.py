@@ -24,7 +24,7 @@ from textual.pilot import Pilot
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
-sys.path.insert(0, str(ROOT / "tests" / "rehearsal"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "rehearsal")]
 
 import pytest  # noqa: E402
 import told  # noqa: E402

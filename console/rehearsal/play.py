@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import console
 from console.fleet.inventory import Fleet
@@ -21,6 +21,9 @@ from console.readings.boot import BootRecord
 from console.readings.recorded import Pool, Rates, Recorded, add_rate
 from console.rehearsal.faults import FAULT, Fault
 from console.rehearsal.scenario import Scenario, load_scenario
+
+if TYPE_CHECKING:
+    import asyncssh
 
 START_LIMIT = 30.0
 ANSWER_LIMIT = 15.0
@@ -159,11 +162,14 @@ class Rehearsal:
             await self._process.wait()
             await asyncio.gather(*self._tasks)
             raise RehearsalError(f"the embedded fleet did not start: {self.said}")
-        ready = json.loads(line)
+        self._found(json.loads(line), key)
+        self._tasks.append(asyncio.create_task(self._take_answers(self._process)))
+
+    def _found(self, ready: dict[str, Any], key: asyncssh.SSHKey) -> None:
+        """Where everything of a started fleet is."""
         self.root = Path(ready["root"])
         self.fleet = _with_hub(self.fleet, str(ready["hub"]), self._models())
         self.overrides = {name: _override(place, key) for name, place in ready["hosts"].items()}
-        self._tasks.append(asyncio.create_task(self._take_answers(self._process)))
 
     async def _end(self) -> None:
         process, self._process = self._process, None
@@ -216,17 +222,20 @@ class Rehearsal:
         assert process.stdout is not None
         while line := await process.stdout.readline():
             said = json.loads(line)
-            if "played" in said:
-                self.played.append(FAULT.validate_python(said["played"]))
-            if "failed" in said:
-                self.failed.append(f"{said['failed']}: {said['error']}")
-                continue
+            self._hear(said)
             waiting = self._answers.get(said.get("id"))
             if waiting is not None and not waiting.done():
                 waiting.set_result(said)
         for waiting in self._answers.values():
             if not waiting.done():
                 waiting.set_exception(RehearsalError(f"the embedded fleet ended: {self.said}"))
+
+    def _hear(self, said: dict[str, Any]) -> None:
+        """What of the story was played, or could not be."""
+        if "played" in said:
+            self.played.append(FAULT.validate_python(said["played"]))
+        if "failed" in said:
+            self.failed.append(f"{said['failed']}: {said['error']}")
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
         assert process.stderr is not None

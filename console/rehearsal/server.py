@@ -15,7 +15,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -63,13 +63,18 @@ OPERATOR_GRACE_S = 10.0
 """Docker's own, of whoever stops a container by hand."""
 PORT_PID = 200_000
 """Numbers of foreign programs begin here, by port."""
+Tell = Callable[[dict[str, object]], None]
 
 
 class RehearsalFleet:
     """Every host of one scenario, played at a clock factor."""
 
-    def __init__(self, scenario: Scenario, speed: float, root: Path, client_key: asyncssh.SSHKey) -> None:
+    def __init__(
+        self, scenario: Scenario, speed: float, root: Path, client_key: asyncssh.SSHKey, tell: Tell | None = None
+    ) -> None:
+        """`tell` hears what of the story was played or failed; None: whoever reads this process's stdout."""
         self.scenario, self.speed, self.root = scenario, speed, root
+        self._say = tell or say
         self.began = time.monotonic()
         self.hosts: dict[str, RehearsalHost] = {}
         self.machines: dict[str, SimulatedMachine] = {}
@@ -129,6 +134,10 @@ class RehearsalFleet:
             for name, host in self.hosts.items()
         }
 
+    def ready(self) -> dict[str, object]:
+        """Where everything is."""
+        return {"hosts": self.addresses(), "root": str(self.root), "hub": self.web.url}
+
     def step(self) -> None:
         """Write every machine's files as they stand now."""
         self.world.step(self.clock)
@@ -165,9 +174,9 @@ class RehearsalFleet:
             try:
                 await self.inject(fault)
             except (ValueError, OSError) as error:
-                say({"failed": fault.model_dump(), "error": str(error)})
+                self._say({"failed": fault.model_dump(), "error": str(error)})
             else:
-                say({"played": fault.model_dump()})
+                self._say({"played": fault.model_dump()})
 
     async def inject(self, fault: Fault) -> None:
         """Carry out one fault now, whatever its times say. Raises ValueError for one that does not fit the fleet."""
@@ -306,16 +315,20 @@ def say(message: dict[str, object]) -> None:
 async def obey(fleet: RehearsalFleet, stdin: asyncio.StreamReader) -> None:
     """Carry out orders until stdin ends."""
     while line := await stdin.readline():
-        order: dict[str, Any] = json.loads(line)
-        answer: dict[str, object] = {"id": order.get("id")}
-        try:
-            if "fault" in order:
-                await fleet.inject(FAULT.validate_python(order["fault"]))
-            if "truth" in order:
-                answer["truth"] = await fleet.truth(str(order["truth"]))
-        except (ValueError, OSError, KeyError, TimeoutError) as error:
-            answer["error"] = str(error) or type(error).__name__
-        say(answer)
+        say(await answered(fleet, json.loads(line)))
+
+
+async def answered(fleet: RehearsalFleet, order: dict[str, Any]) -> dict[str, object]:
+    """One order, carried out; what could not be stands in the answer."""
+    answer: dict[str, object] = {"id": order.get("id")}
+    try:
+        if "fault" in order:
+            await fleet.inject(FAULT.validate_python(order["fault"]))
+        if "truth" in order:
+            answer["truth"] = await fleet.truth(str(order["truth"]))
+    except (ValueError, OSError, KeyError, TimeoutError) as error:
+        answer["error"] = str(error) or type(error).__name__
+    return answer
 
 
 async def serve() -> None:
@@ -340,7 +353,7 @@ async def serve() -> None:
         )
         try:
             await fleet.start()
-            say({"hosts": fleet.addresses(), "root": str(folder.path), "hub": fleet.web.url})
+            say(fleet.ready())
             await _until_told(fleet, stdin)
         finally:
             with contextlib.suppress(TimeoutError):

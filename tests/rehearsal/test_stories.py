@@ -9,9 +9,10 @@ from pathlib import Path
 
 import asyncssh
 import pytest
+from inside import Inside
 
 from console.readings.memory import parse_memory
-from console.rehearsal import Rehearsal, RehearsalError
+from console.rehearsal import RehearsalError
 from console.rehearsal.faults import ContainerFault, EngineFault, Fault, HostFault
 
 LIMIT = 90.0
@@ -25,7 +26,7 @@ async def until(true: Callable[[], Awaitable[object]], what: str) -> None:
         await asyncio.sleep(0.05)
 
 
-async def whole_story(rehearsal: Rehearsal) -> list[Fault]:
+async def whole_story(rehearsal: Inside) -> list[Fault]:
     """Everything that the scenario tells, in the order in which it happened."""
     wanted = sum(1 if fault.until is None else 2 for fault in rehearsal.scenario.faults)
     assert wanted
@@ -50,7 +51,7 @@ async def whole_story(rehearsal: Rehearsal) -> list[Fault]:
     ],
 )
 async def test_engine_stories_begin_and_end(scenario: str, fault: str) -> None:
-    async with Rehearsal(scenario, speed=SPEED) as rehearsal:
+    async with Inside(scenario, speed=SPEED) as rehearsal:
         story = await whole_story(rehearsal)
         assert [entry.fault for entry in story if isinstance(entry, EngineFault)] == [fault, "none"]
 
@@ -62,7 +63,7 @@ async def test_engine_stories_begin_and_end(scenario: str, fault: str) -> None:
 
 
 async def test_counter_reset() -> None:
-    async with Rehearsal("counter-reset", speed=SPEED) as rehearsal:
+    async with Inside("counter-reset", speed=SPEED) as rehearsal:
         assert len(await whole_story(rehearsal)) == 2
 
         async def restarted() -> bool:  # three days of tokens are gone, the rate is the same
@@ -73,7 +74,7 @@ async def test_counter_reset() -> None:
 
 
 async def test_worker_dead_behind_a_200() -> None:
-    async with Rehearsal("worker-dead", speed=SPEED) as rehearsal:
+    async with Inside("worker-dead", speed=SPEED) as rehearsal:
         await whole_story(rehearsal)
 
         async def refused() -> bool:
@@ -95,7 +96,7 @@ async def test_worker_dead_behind_a_200() -> None:
 
 
 async def test_engine_dead_is_refused_until_it_boots_again() -> None:
-    async with Rehearsal("engine-dead", speed=SPEED) as rehearsal:
+    async with Inside("engine-dead", speed=SPEED) as rehearsal:
         story = await whole_story(rehearsal)
         assert [entry.action for entry in story if isinstance(entry, ContainerFault)] == ["exit", "start"]
 
@@ -115,7 +116,7 @@ async def test_memory_low_and_back(tmp_path: Path) -> None:
         "free_gib = 2.9\ncached_gib = 61.0\nover = 15\nat = 10\n"
     )
     for scenario, low, high in (("memory-low", 50.0, 60.0), (str(stays), 2.85, 2.95)):
-        async with Rehearsal(scenario, speed=SPEED) as rehearsal:
+        async with Inside(scenario, speed=SPEED) as rehearsal:
             assert rehearsal.root is not None
             meminfo = rehearsal.root / "spark-2/proc/meminfo"
             await whole_story(rehearsal)
@@ -127,7 +128,7 @@ async def test_memory_low_and_back(tmp_path: Path) -> None:
 
 
 async def test_host_gone_and_back() -> None:
-    async with Rehearsal("host-gone", speed=SPEED) as rehearsal:
+    async with Inside("host-gone", speed=SPEED) as rehearsal:
         story = await whole_story(rehearsal)
         assert [entry.mode for entry in story if isinstance(entry, HostFault)] == ["silent", "open"]
         async with asyncio.timeout(LIMIT):
@@ -136,7 +137,7 @@ async def test_host_gone_and_back() -> None:
 
 
 async def test_a_boot_of_575_s_takes_seconds_and_the_rate_stays_true() -> None:
-    async with Rehearsal("boot", speed=SPEED) as rehearsal:
+    async with Inside("boot", speed=SPEED) as rehearsal:
         assert rehearsal.fleet.lanes["dsv41"].usual_boot_s == pytest.approx(575 / SPEED)
         assert rehearsal.root is not None
         meminfo = rehearsal.root / "spark-0/proc/meminfo"
@@ -174,11 +175,11 @@ async def test_the_story_is_told_in_order_of_time(tmp_path: Path) -> None:
         '[[faults]]\nkind = "engine"\nlane = "station"\nfault = "503"\nat = 80\n'
         '[[faults]]\nkind = "engine"\nlane = "station"\nfault = "hang"\nat = 10\nuntil = 60\n'
     )
-    async with Rehearsal(story, speed=SPEED) as rehearsal:
+    async with Inside(story, speed=SPEED) as rehearsal:
         told = await whole_story(rehearsal)
         assert [entry.fault for entry in told if isinstance(entry, EngineFault)] == ["hang", "none", "503"]
 
 
 async def test_a_clock_factor_out_of_range_is_refused() -> None:
     with pytest.raises(RehearsalError, match="clock factor 0"):
-        Rehearsal("station", speed=0)
+        Inside("station", speed=0)

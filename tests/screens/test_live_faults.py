@@ -12,22 +12,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.pilot import Pilot
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "feed"))
 
-from fixed import text_of
+from fixed import resize, text_of
+from inside import Inside
 from watched_fleet import LIMIT, SPEED, quick
 
 from console.app import LaneswapApp
 from console.feed import Feed
-from console.rehearsal import Rehearsal
 
 
 class Screen:
     """The console on a played fleet, with the engine's faults at hand."""
 
-    def __init__(self, app: LaneswapApp, rehearsal: Rehearsal) -> None:
-        self.app, self.rehearsal = app, rehearsal
+    def __init__(self, app: LaneswapApp, pilot: Pilot[None], rehearsal: Inside) -> None:
+        self.app, self.pilot, self.rehearsal = app, pilot, rehearsal
 
     async def until(self, *patterns: str) -> str:
         """The screen's text once every pattern is on it. Fails after LIMIT with what stands there."""
@@ -46,15 +47,16 @@ class Screen:
 
 
 @asynccontextmanager
-async def screen(size: tuple[int, int]) -> AsyncIterator[Screen]:
-    async with Rehearsal("spark4", SPEED) as rehearsal:
+async def screen() -> AsyncIterator[Screen]:
+    async with Inside("spark4", SPEED) as rehearsal:
         app = LaneswapApp(Feed(quick(rehearsal.fleet, "spark-0"), rehearsal.overrides))
-        async with app.run_test(size=size):
-            shown = Screen(app, rehearsal)
+        async with app.run_test(size=SIZES[0]) as pilot:
+            shown = Screen(app, pilot, rehearsal)
             await shown.until(r"66\.[234] tok/s")
             yield shown
 
 
+SIZES = ((120, 40), (80, 24))
 FAULTS: dict[str, tuple[str, ...]] = {
     # what the serving lamp says, what the alarm line or a light says
     "hang": (r"STALLED \d+s", r"CRIT .*no step for \d+ s with 3 running"),
@@ -67,23 +69,26 @@ FAULTS: dict[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_a_fault_stands_on_screen_for_what_it_is(fault: str, size: tuple[int, int]) -> None:
-    async with screen(size) as shown:
-        await shown.until(r"44 %|43\.75 %", r"6\.20 M tok")
+async def test_a_fault_stands_on_screen_for_what_it_is_at_both_sizes(fault: str) -> None:
+    async with screen() as shown:
+        for size in SIZES:
+            await resize(shown.app, shown.pilot, size)
+            await shown.until(r"66\.[234] tok/s", r"44 %|43\.75 %", r"6\.20 M tok")
         await shown.fault(fault)
-        said = await shown.until(*FAULTS[fault])
-        if fault in ("truncated", "empty", "html", "other-engine"):
-            # The last rate is never left standing as if it were current: a dash, and how long ago the reading failed.
-            said = await shown.until(r"(FAILED|STALE|LATE) ?\d*s?")
-            assert not re.search(r"decode +66\.\d tok/s", said)
-        assert not re.search(r"● 66\.\d tok/s", said), "the lamp still says that it serves"
-        await shown.fault("none")
+        for size in reversed(SIZES):
+            await resize(shown.app, shown.pilot, size)
+            said = await shown.until(*FAULTS[fault])
+            if fault in ("truncated", "empty", "html", "other-engine"):
+                # The last rate is never left standing as if it were current: a dash, and how long ago reading failed.
+                said = await shown.until(r"(FAILED|STALE|LATE) ?\d*s?")
+                assert not re.search(r"decode +66\.\d tok/s", said)
+            assert not re.search(r"● 66\.\d tok/s", said), "the lamp still says that it serves"
+            assert (max(map(len, said.splitlines())), len(said.splitlines())) == size
 
 
 async def test_a_counter_reset_stands_on_screen_as_a_restart_and_no_rate_leaps() -> None:
-    async with screen((120, 40)) as shown:
+    async with screen() as shown:
         await shown.fault("reset")
         said = await shown.until(r"counters started again")
         rates: list[Any] = re.findall(r"(-?\d+\.\d) tok/s", said)
