@@ -8,8 +8,11 @@ VENV ?= .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt
 NEEDS_311 := import sys; sys.exit("laneswap needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)
+# Six processes for two processors and more: much of the time is waiting for hosts, terminals and clocks that are played.
+UNIT = $(PY) -m pytest -n 6 --dist loadfile $(ARGS)
 # Three processes, each with hosts of its own: most of the time is waiting. Code that many commands load is compiled once.
-BED = $(PY) -m pytest -m bed --bed -n 3 --dist worksteal $(ARGS)
+# Where nothing else is named, what runs on real hosts lies in one folder: the other nine thousand need not be gathered.
+BED = $(PY) -m pytest -o testpaths=tests/fleet -m bed --bed -n 3 --dist worksteal $(ARGS)
 COMPILED = $(PY) -m compileall -q console widgets screens
 FLEET := cd tests/fleet && PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m bed
 
@@ -24,7 +27,7 @@ rehearse: $(VENV)/.user ## the console on the embedded fleet; ARGS="--headless -
 
 test: $(VENV)/.dev ## all tests that need no root; says what it leaves out. With CI=true also those on real hosts
 	@$(COMPILED)
-	@failed=0; $(PY) -m pytest -n 4 --dist loadfile $(ARGS) || failed=1; \
+	@failed=0; $(UNIT) || failed=1; \
 	if [ "$$CI" = true ]; then $(BED) || failed=1; fi; exit $$failed
 
 bed: ## the tests on real systemd hosts with OpenSSH and Docker (root on Debian or Ubuntu; installs five packages)

@@ -10,6 +10,11 @@ import tempfile
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes is the machine's business: several processes share it with the hosts that they play.
+settings.register_profile("laneswap", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("laneswap")
 
 # Under nohup SIGHUP is ignored and every child inherits that; the tests of hang-ups mean the usual disposition.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -11,16 +11,21 @@ from collections import OrderedDict
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
-SINGLY = ("tests/rehearsal/", "tests/pty/")
-"""Tests of many seconds each, which mostly wait: shared one by one."""
+SLOW = ("tests/rehearsal/", "tests/pty/")
+"""Tests of many seconds each, which mostly wait."""
+EARLY = ("tests/execution/", "tests/reach/", "tests/feed/", "tests/actions/", "tests/screens/", "tests/test_counts.py")
+"""Those with real processes, hosts or screens, ahead of those that only compute."""
+SINGLY = SLOW + EARLY
+"""Shared one by one: a file of twenty that wait for seconds would be the last that runs, in one process."""
 WHOLE = (
+    "tests/actions/test_told_by_runner.py",
+    "tests/feed/test_feed.py",
+    "tests/feed/test_scale.py",
     "tests/rehearsal/test_acting_hostile.py",
     "tests/rehearsal/test_embedded_fleet.py",
     "tests/rehearsal/test_read_side_faults.py",
 )
 """Files among them whose tests share what one process started for all of them."""
-EARLY = ("tests/execution/", "tests/reach/", "tests/feed/", "tests/actions/", "tests/screens/", "tests/test_counts.py")
-"""Files with real processes, hosts or screens, ahead of those that only compute."""
 
 
 def unit_of(nodeid: str) -> str:
@@ -31,7 +36,7 @@ def unit_of(nodeid: str) -> str:
 
 def turn_of(unit: str, tests: int) -> tuple[int, int]:
     """Sorts units of so many tests: slow ones first, those with most tests before others of their kind."""
-    return (0 if unit.startswith(SINGLY) else 1 if unit.startswith(EARLY) else 2), -tests
+    return (0 if unit.startswith(SLOW) else 1 if unit.startswith(EARLY) else 2), -tests
 
 
 class SlowFirst(LoadFileScheduling):
