@@ -13,6 +13,7 @@ from console.readings.health import HttpVerdict, LaneState
 from console.readings.watchdog import WatchdogState
 from console.snapshot import LaneView, Severity, Snapshot
 from console.wayback import Word, lamp_words, way_back
+from console.wayback.standing import unfinished
 
 NO_STEP_SHOWN_S = 2.0
 """Seconds without a step, with work present, after which the rate is no longer shown as if it were current."""
@@ -352,6 +353,8 @@ def _policy_words(policies: list[str]) -> str:
 
 def rollback(snapshot: Snapshot, lane: LaneView) -> Lamp:
     """Whether there is a way back, to what, and how long it takes in all: rebuild and boot, never one part."""
+    if (left := unfinished(lane)) is not None:
+        return Lamp("ROLLBACK", "NOT FINISHED", f"to {left.target}", "B says what is left", Severity.LOOK)
     back = way_back(snapshot, lane)
     good = sum(item.word is Word.OK for item in back.items)
     note = f"{good} of {len(back.items)} OK" if back.items else ""

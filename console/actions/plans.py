@@ -17,6 +17,7 @@ from console.fleet.places import Places
 from console.fleet.recipe_model import Recipe
 from console.readings.lights import LaneState
 from console.snapshot import LaneView, Snapshot
+from console.wayback.standing import Unfinished, unfinished
 
 _MAKERS: Mapping[Verb, Callable[[Scene], Plan]] = {
     Verb.DISARM: disarm_plan,
@@ -38,19 +39,35 @@ def plan_of(
     *,
     frozen: Plan | None = None,
     drain_s: float = 0.0,
+    forward: bool = False,
 ) -> Plan:
     """What the action would do to the lane now; a plan that is `refused` has no steps and says why.
 
     `frozen`: the way back of the open window; it names the target of a rollback. `drain_s`: seconds that running
-    requests are given before a stop. Never raises for what a host, a recipe or the operator wrote.
+    requests are given before a stop. `forward`: away from where an unfinished rollback led, which otherwise is refused.
+    Never raises for what a host, a recipe or the operator wrote.
     """
-    if frozen is not None and reached(frozen, lane_view):
+    left = unfinished(lane_view) if verb is Verb.ROLLBACK else None
+    if frozen is not None and (reached(frozen, lane_view) or (left is not None and forward)):
         frozen = None  # it was gone back to: the same key rolls forward now
     scene = Scene(snapshot, lane_view, recipe, places, frozen=frozen, drain_s=drain_s)
     try:
+        if left is not None and not forward:
+            raise Refused(_to_finish(left, lane_view))
         return _MAKERS[verb](scene)
     except Refused as reason:
         return refusal(verb, scene, str(reason))
+
+
+def _to_finish(left: Unfinished, lane_view: LaneView) -> str:
+    """Why no rollback is planned from where an unfinished one led, and what there is to do."""
+    if left.carried_on:
+        finish = f"laneswap attach {lane_view.name} --carry-on finishes it, after that B rolls forward"
+    elif left.owed:
+        finish = "D arms its watchdog, which is owed, after that B rolls forward"
+    else:
+        finish = "nothing is left to go back to"
+    return f"{left.words}. {finish}. To roll forward now: laneswap do {lane_view.name} rollback --forward"
 
 
 def reached(frozen: Plan, lane_view: LaneView) -> bool:

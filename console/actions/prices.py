@@ -17,6 +17,7 @@ from console.readings.watchdog import WatchdogState
 from console.snapshot import LaneView, Snapshot
 from console.wayback import way_back
 from console.wayback.items import STOP_S, Word, boot_time
+from console.wayback.standing import unfinished
 
 
 def verb_of(ident: str, snapshot: Snapshot, lane: LaneView) -> Verb:
@@ -193,6 +194,8 @@ def _relaunch(snapshot: Snapshot, lane: LaneView) -> Price:
 
 
 def _rollback(snapshot: Snapshot, lane: LaneView) -> Price:
+    if unfinished(lane) is not None:
+        return Price("not finished", "unfinished", goes=False)
     back = way_back(snapshot, lane)
     if back.possible is False:
         acting = acting_of(lane)

@@ -10,6 +10,7 @@ from console.readings import underway
 from console.readings.acting_types import Acting, Operation, OperationState, WindowState
 from console.readings.health import LaneState
 from console.snapshot import LaneView, Severity, Snapshot
+from console.wayback.standing import unfinished
 
 TOLD_FOR_S = 3600.0
 """Seconds for which an operation that failed, or was done without a ledger, is told while its lane serves again."""
@@ -74,9 +75,10 @@ def _operation(lane: LaneView, acting: Acting) -> Iterator[Alarm]:
         return
     by = f"{operation.verb} by {operation.operator or 'somebody'}"
     if operation.state in underway.UNFINISHED:
-        advice = "R goes on, B goes back"
+        there = unfinished(lane) is not None  # then B would lead away from it, and is denied
+        advice = "B says what is left" if there else "R goes on, B goes back"
         if operation.ended is None and operation.plan_id:
-            advice = f"laneswap attach {lane.name} --carry-on, or B"
+            advice = f"laneswap attach {lane.name} --carry-on" + ("" if there else ", or B")
         yield Alarm(f"operation:{lane.name}", Severity.ACT, lane.name, f"{by}: {operation.words}", advice)
     elif operation.state is OperationState.UNKNOWN and not operation.unread:
         text = f"{by}: {operation.words or 'its state is unknown'}"

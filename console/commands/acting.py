@@ -40,6 +40,7 @@ Wait = Annotated[float, Parameter(validator=some_seconds, help="Seconds to wait 
 Drain = Annotated[
     float, Parameter(validator=any_seconds, help="Seconds that running requests are given before a stop.")
 ]
+Forward = Annotated[bool, Parameter(negative="", help="With rollback: away from where one led that is not finished.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,20 +111,23 @@ def plan(
     fleet: FleetFile = None,
     *,
     drain: Drain = 0.0,
+    forward: Forward = False,
     wait: Wait = 15.0,
     json: Json = False,
 ) -> int:
     """What the action would do, host by host, and what it takes for it to go; changes nothing."""
-    return asyncio.run(_plan(feed_for(fleet, lane), lane, action, drain, wait, json=json))
-
-
-async def _plan(feed: Feed, lane: str, action: str, drain: float, wait: float, *, json: bool) -> int:
-    from console.actions.plan import Verb
-    from console.actions.telling import as_json, as_text
     from console.execution.hands import Wish
 
+    wish = Wish(drain_s=drain, forward=forward)
+    return asyncio.run(_plan(feed_for(fleet, lane), lane, action, wish, wait, json=json))
+
+
+async def _plan(feed: Feed, lane: str, action: str, wish: Wish, wait: float, *, json: bool) -> int:
+    from console.actions.plan import Verb
+    from console.actions.telling import as_json, as_text
+
     async with lane_ready(feed, lane, wait) as ready:
-        made, decision = await ready.hands.deciding.plan(lane, Verb(action), Wish(drain_s=drain))
+        made, decision = await ready.hands.deciding.plan(lane, Verb(action), wish)
         if json:
             print(json_text.dumps({**as_json(made), "policy": policy_json(decision)}, indent=2, allow_nan=False))
         else:
@@ -166,13 +170,14 @@ def do(
         bool, Parameter(name="--take-over", negative="", help="Take the lane from its holder.")
     ] = False,
     drain: Drain = 0.0,
+    forward: Forward = False,
     wait: Wait = 15.0,
     detach: Annotated[bool, Parameter(negative="", help="Do not follow it once it has begun.")] = False,
 ) -> int:
     """Build the plan anew and carry it out: the lane's name typed, or --yes-lane NAME, or --plan ID."""
     from console.execution.hands import Wish
 
-    wish = Wish(drain, break_glass, take_over)
+    wish = Wish(drain, break_glass, take_over, forward)
     return asyncio.run(_do(feed_for(fleet, lane), lane, action, wish, plan, yes_lane, reason, wait, detach=detach))
 
 

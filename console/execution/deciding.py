@@ -30,6 +30,8 @@ class Wish:
     drain_s: float = 0.0
     break_glass: bool = False
     take_over: bool = False
+    forward: bool = False
+    """Away from where a rollback led that is not finished."""
 
 
 NO_WISH = Wish()
@@ -147,8 +149,8 @@ class Deciding:
         view = snapshot.lane(lane)
         frozen = frozen_plan(self.frozen.get(lane)) if verb is Verb.ROLLBACK else None
         recipe, places = self._ground.recipes[lane], self._ground.places(lane)
-        plan = plan_of(verb, snapshot, view, recipe, places, frozen=frozen, drain_s=wish.drain_s)
-        if frozen is not None and plan.refused and not _all_read(snapshot, view):
+        plan = plan_of(verb, snapshot, view, recipe, places, frozen=frozen, drain_s=wish.drain_s, forward=wish.forward)
+        if frozen is not None and plan.refused and not wish.forward and not _all_read(snapshot, view):
             # not proved impossible, only not seen now: the steps as they were frozen still name everything by id
             return replace(frozen, unknown=(f"readiness: {plan.refused}",))
         return plan

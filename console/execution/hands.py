@@ -31,6 +31,7 @@ from console.readings.acting_types import Lease, Operation, OperationState
 from console.readings.ledger import Record
 from console.readings.redaction import secrets_of
 from console.sanitize import word
+from console.wayback.standing import unfinished
 
 __all__ = ["NO_WISH", "Begun", "Hands", "Unclear", "Wish"]
 
@@ -186,10 +187,11 @@ class Hands:
         found = acting.operation if acting is not None else None
         if found is None or found.state in (OperationState.RUNNING, OperationState.DONE):
             raise Refused("there is nothing to carry on" if found is None else f"{found.id} is {found.state.value}")
+        following = "What comes next is R or B" if unfinished(view) is None else "B says what is left"
         if found.ended is not None:
-            raise Refused(f"{found.id} has ended: {found.words or found.state.value}. What comes next is R or B")
+            raise Refused(f"{found.id} has ended: {found.words or found.state.value}. {following}")
         if not found.plan_id:
-            raise Refused(f"the plan of {found.id} cannot be read: nobody can carry it on. What comes next is R or B")
+            raise Refused(f"the plan of {found.id} cannot be read: nobody can carry it on. {following}")
         verb = Verb(found.verb)
         plan = self.deciding.planned(lane, verb, NO_WISH)
         decision = self.deciding.decided(

@@ -1,6 +1,7 @@
-"""What a lane that is down should be, by what was done to it last: which container is meant, what served last. Pure.
+"""What a lane should be, by what was done to it last: which container is meant, what served last, what is unfinished.
 
-What a host shows is not enough: of two stopped containers the one that ended last may be the one that never came up.
+Pure. What a host shows is not enough: of two stopped containers the one that ended last may be the one that never came
+up, and what runs may be what a rollback that is half done led to.
 """
 
 from __future__ import annotations
@@ -10,13 +11,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from console import format as fmt
-from console.readings.acting_types import Operation, OperationState
+from console.readings.acting_types import Operation, OperationState, StepState
 from console.readings.containers import RETIRED_MARK, Container, belongs, serving_container
+from console.readings.lights import LaneState
+from console.sanitize import word
 from console.snapshot import LaneView
 
 _NAMED = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9_.-]*) (?P<short>[0-9a-f]{7})")
 """A container and its revision, as plans write where they come from and lead to."""
+_SHORT = re.compile(r"[0-9a-f]{7}")
 _OVER = (OperationState.FAILED, OperationState.HALF_DONE, OperationState.STOPPED, OperationState.LOST)
+_SO_FAR = {
+    OperationState.HALF_DONE: "is half done",
+    OperationState.LOST: "was lost",
+    OperationState.FAILED: "failed",
+    OperationState.STOPPED: "was stopped",
+    OperationState.UNKNOWN: "may still run",
+}
+_BROKEN = (LaneState.DOWN, LaneState.STALLED, LaneState.DEGRADED)
+"""A lane in such a state is not where its rollback led, though the engine runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +64,78 @@ def _words(found: Operation) -> str:
 
 
 def _head_up(lane: LaneView) -> bool:
-    return any(rank.host == lane.lane.head and rank.container is not None and rank.container.up for rank in lane.ranks)
+    return on_head(lane) is not None
+
+
+def on_head(lane: LaneView) -> Container | None:
+    """The container that runs for the lane on its head; None where none does."""
+    boxes = (rank.container for rank in lane.ranks if rank.host == lane.lane.head)
+    return next((box for box in boxes if box is not None and box.up), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A rollback that did not end well, though what it led to runs on the head now, and serves or boots."""
+
+    words: str
+    """How far it came, and what runs: `the rollback by ana at 02:15:00Z to two 0123456 is half done after ...`."""
+    target: str
+    carried_on: bool
+    """`laneswap attach LANE --carry-on` goes on with it; one that has ended is not begun again."""
+    owed: bool
+    """The watchdog is still owed."""
+
+
+def unfinished(lane: LaneView) -> Unfinished | None:
+    """The newest operation, where it is a rollback that is not over and its target is what the head runs now: another
+    rollback would lead away from it, to what the operator wanted to leave. None where nothing of that is known, and
+    where an open window leads to another one: to go there is its promise."""
+    acting = lane.acting.value if lane.acting is not None else None
+    found, box = (acting.operation, on_head(lane)) if acting is not None else (None, None)
+    if acting is None or found is None or box is None or lane.verdict.state in _BROKEN:
+        return None
+    if found.unread or found.verb != "rollback" or found.state not in _SO_FAR:
+        return None
+    frozen = acting.window.target if acting.window is not None else ""
+    if not all(_is_target(one, found.origin, box) for one in (found.target, frozen or found.target)):
+        return None
+    target = found.target
+    runs = "boots" if lane.verdict.state is LaneState.BOOTING else "serves"
+    who = f"the rollback by {found.operator or 'somebody'} at {fmt.clock(found.began)} to {target}"
+    words = f"{who} {_SO_FAR[found.state]}{_how_far(found)}, and {target} {runs}"
+    owed = any(debt.what == "watchdog" for debt in acting.debts)
+    return Unfinished(words, target, found.ended is None and bool(found.plan_id), owed)
+
+
+def _is_target(target: str, origin: str, box: Container) -> bool:
+    """Whether a container is what a rollback led to. Of one revision on both sides the names tell, which it may have
+    changed by then."""
+    (name, short), (left, left_short) = _told(target), _told(origin)
+    if short and (box.revision or not name):
+        if not box.revision.startswith(short):
+            return False
+        if short != left_short:
+            return True
+    renamed = bool(left) and box.name != left and RETIRED_MARK not in box.name.lower()
+    return bool(name) and (box.name == name or renamed)
+
+
+def _told(text: str) -> tuple[str, str]:
+    """Name and revision as plans write where they come from and lead to; '' for one that is not there. Lanes with a
+    site file name the revision alone."""
+    first, _, last = text.rpartition(" ")
+    if _SHORT.fullmatch(last):
+        return first, last
+    return (first, "") if last == fmt.UNKNOWN else ("" if first else last, "")
+
+
+def _how_far(found: Operation) -> str:
+    """` after start two, next: arm the watchdog`."""
+    fine = (StepState.DONE, StepState.SATISFIED)
+    done = [step.title for step in found.steps if step.state in fine]
+    left = next((step.title for step in found.steps if step.state not in fine and not step.optional), "")
+    after = f" after {word(done[-1], 60)}" if done else ""
+    return after + (f", next: {word(left, 60)}" if left else "")
 
 
 def stands_for(lane: LaneView, host: str, boxes: Sequence[Container]) -> Container | None:

@@ -9,8 +9,10 @@ from dataclasses import replace
 import pytest
 from hands_scene import PATIENCE, Scene, go, plan, step, typed
 
-from console.actions.plan import Stage, Verb
+from console.actions.plan import Plan, Stage, Verb
 from console.execution import deadman
+from console.execution import deciding as deciding_module
+from console.execution.deciding import Wish
 from console.execution.hands import Hands
 from console.execution.policy import Confirmation, Decision, How, Need, Refused, clock
 from console.readings.acting_types import OperationState
@@ -202,6 +204,30 @@ async def test_what_has_ended_is_not_carried_on(scene: Scene) -> None:
         assert (await scene.ended(op)).state is OperationState.HALF_DONE
         with pytest.raises(Refused, match="has ended"):
             await hands.carry_on("lane", "lane")
+
+
+async def test_forward_from_a_rollback_that_is_not_finished_goes_only_for_the_asking(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Break-glass does not open it, and the plan that is made again at the confirmation is asked for the same way."""
+
+    def planned(verb: Verb, *_: object, forward: bool = False, **__: object) -> Plan:
+        made = replace(scene.plan, verb=verb)
+        return made if forward else replace(made, steps=(), refused="not finished")
+
+    monkeypatch.setattr(deciding_module, "plan_of", planned)
+    async with scene.hands() as hands:
+        for wish in (Wish(), Wish(break_glass=True, take_over=True)):
+            _, decision = await hands.plan("lane", Verb.ROLLBACK, wish)
+            assert (decision.denied, decision.or_break_glass) == ("not finished", False)
+        made, decision = await hands.plan("lane", Verb.ROLLBACK, Wish(forward=True))
+        assert not decision.denied and decision.need is Need.NAME
+        with pytest.raises(Refused, match="not finished"):
+            await hands.begin(made, decision, typed(made))
+        assert scene.lines() == []
+        made, decision = await hands.plan("lane", Verb.ROLLBACK, Wish(forward=True))
+        op = (await hands.begin(made, decision, typed(made), Wish(forward=True))).operation
+        assert (await scene.ended(op)).state is OperationState.DONE
 
 
 async def test_a_lease_that_was_given_back_at_the_end_of_one_action_keeps_the_next_from_nothing(scene: Scene) -> None:

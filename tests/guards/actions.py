@@ -10,11 +10,13 @@ DISARM = "console/actions/disarm.py"
 RELAUNCH = "console/actions/relaunch.py"
 ROLLBACK = "console/actions/rollback.py"
 STEPS = "console/actions/steps.py"
+PLANS = "console/actions/plans.py"
 W = "tests/actions/test_plans_watchdog_run.py"
 G = "tests/actions/test_plans_guard.py"
 D = "tests/actions/test_plans_docker_run.py"
 P = "tests/actions/test_plans_docker.py"
 F = "tests/actions/test_plans_fleet.py"
+H = "tests/actions/test_plans_unfinished.py"
 U = "tests/actions/test_plans_fleet_run.py"
 L = "tests/actions/test_plans_launch_run.py"
 C = "tests/cases/test_action_behaviour.py"
@@ -168,6 +170,21 @@ ROWS = (
         "found = [item for item in boxes if item.id == frozen[host]]",
         "found = [item for item in boxes if not item.up]",
         f"{P}::test_the_frozen_target_is_kept_whatever_ended_since",
+    ),
+    row(
+        "half done: no rollback leads away unsaid from where one led that is not finished",
+        PLANS,
+        "        if left is not None and not forward:\n            raise Refused(_to_finish(left, lane_view))\n",
+        "",
+        f"{H}::test_b_does_not_go_the_other_way_unsaid",
+        f"{H}::test_a_frozen_target_and_a_rollback_that_is_half_done_agree",
+    ),
+    row(
+        "half done: to leave where an unfinished rollback led is asked for, also when the plan is made again",
+        "console/execution/deciding.py",
+        "drain_s=wish.drain_s, forward=wish.forward",
+        "drain_s=wish.drain_s, forward=True",
+        "tests/execution/test_hands.py::test_forward_from_a_rollback_that_is_not_finished_goes_only_for_the_asking",
     ),
     row(
         "image replaced: a container of another image is not the one that was frozen",
