@@ -21,6 +21,8 @@ from bed.system import wait_for
 
 SLOW, QUICK = "scrape = 5", "scrape = 0.5"
 """The bed's feeds scrape seldom; a command line that waits for a rate does not want to."""
+STARTED = "MESSAGE_ID=39f53479d3a045ac8e11786248231fbf"
+"""systemd's own mark of a unit that was started."""
 LOOK_S = 0.002
 """Seconds between two looks for the moment at which to kill."""
 
@@ -177,10 +179,41 @@ class Head:
         assert self.told(step, state), (self.journal(), *child.communicate(timeout=LIMIT))
 
     def begun_twice(self) -> list[str]:
-        """`OPERATION STEP` of steps that were begun more than once, by the journals."""
-        lines = [(op, one) for op in self.operations() for one in self.journal(op)]
-        begun = Counter(f"{op} {one['id']}" for op, one in lines if one["kind"] == "step" and one["state"] == "running")
-        return [step for step, count in begun.items() if count > 1]
+        """`OPERATION STEP` of steps that were begun more than once: by their claims and units on this host, and by one
+        carrier's own words. That whoever carries a step on tells of it again is none: it looks it up."""
+        started = self._claims() | self._units()
+        return sorted(step for step, count in (started | self._told_by_one()).items() if count > 1)
+
+    def _claims(self) -> Counter[str]:
+        """How often a step's command was claimed here: in its folder, and in those that a restart has put aside."""
+        folders = {path.parent for name in ("begun", "code") for path in self.folder.glob(f"ops/*/*/{name}")}
+        return Counter(f"{one.parts[-2]} {one.name.partition('@')[0]}" for one in folders)
+
+    def _units(self) -> Counter[str]:
+        """How often each step's unit was started, as the service managers told the host's journal."""
+        argv = ("journalctl", "--no-pager", "-q", "-o", "json", "--output-fields=UNIT,USER_UNIT", STARTED)
+        rows = [json.loads(row) for row in self.host.root(*argv).splitlines()]
+        names = [str(row.get("UNIT") or row.get("USER_UNIT") or "") for row in rows]
+        prefix = {f"laneswap-{op}-": op for op in self.operations()}
+        found: Counter[str] = Counter()
+        for name in names:
+            ours = next((begin for begin in prefix if name.startswith(begin)), "")
+            if ours:
+                found[f"{prefix[ours]} {name.removeprefix(ours).removesuffix('.service')}"] += 1
+        return found
+
+    def _told_by_one(self) -> Counter[str]:
+        """How often one carrier says that a step's command began, the most."""
+        most: Counter[str] = Counter()
+        for op in self.operations():
+            lines: Counter[str] = Counter()
+            for one in self.journal(op):
+                if one["kind"] in ("begin", "takeover"):
+                    lines.clear()
+                elif one["kind"] == "step" and one["state"] == "running":
+                    lines[f"{op} {one['id']}"] += 1
+                    most |= lines
+        return most
 
 
 class DockerEvents:
