@@ -102,8 +102,13 @@ def _taken(glance: Glance, hints: list[KeyHint], gap: int, *, short: bool) -> in
     return column
 
 
+_DRILL = "DRILL"
+"""REHEARSAL where that has no room: a word that is cut off says less than a short one."""
+
+
 def _reasons(glance: Glance, hints: list[KeyHint]) -> list[str]:
-    """What stands at the right, from the longest: what is kept longest is that these hosts are simulated."""
+    """What stands at the right, from the longest: what is kept longest is that these hosts are simulated, in whole
+    words."""
     kind = "REHEARSAL" if glance.snapshot.rehearsal else ""
     if glance.strip is not None:
         # The strip's own frame says REHEARSAL too: how to cancel goes before it.
@@ -114,7 +119,8 @@ def _reasons(glance: Glance, hints: list[KeyHint]) -> list[str]:
     else:
         why = next((hint.why for hint in hints if hint.why), "")
         words = [why, why.partition(":")[0]]
-    return [", ".join(part for part in (kind, said) if part) for said in (*words, "")]
+    found = [", ".join(part for part in (kind, said) if part) for said in (*words, "")]
+    return [*found, _DRILL, ""] if kind else found
 
 
 def cancels(glance: Glance) -> str:

@@ -406,6 +406,16 @@ def test_how_to_cancel_goes_before_rehearsal_while_a_strip_is_open() -> None:
     assert "REHEARSAL" in text_of(strip.rows(glance_of(80, SHOWN["name typed"], snapshot), 80, 15)[0])
 
 
+def test_the_key_line_says_that_hosts_are_simulated_in_whole_words() -> None:
+    glance = glance_of(80, None, replace(strips.under_way(), rehearsal=True))
+    rows = []
+    for words in ("cuts 7", "ends relaunch", "cuts 123456789 now"):
+        costs = {**COSTS, "stop": Price(words, words), "hand-over": Price("take over", "take over")}
+        rows.append(text_of(bars.key_rows(replace(glance, keys=hints(Place.DASHBOARD, costs)), 80)[1]))
+    assert not [row for row in rows if "…" in row], rows
+    assert [row.split("take over")[1].strip() for row in rows] == ["REHEARSAL", "DRILL", ""]
+
+
 @pytest.mark.parametrize("columns", SIZES)
 def test_the_rail_says_rehearsal_whole_or_not_at_all(columns: int) -> None:
     row = text_of(bars.rail(glance_of(columns, None, replace(strips.under_way(), rehearsal=True)), columns))
