@@ -62,12 +62,12 @@ def plan_of(
 def _to_finish(left: Unfinished, lane_view: LaneView) -> str:
     """Why no rollback is planned from where an unfinished one led, and what there is to do."""
     if left.carried_on:
-        finish = f"laneswap attach {lane_view.name} --carry-on finishes it, after that B rolls forward"
+        finish = f"laneswap attach {lane_view.name} --carry-on finishes it, then B rolls forward"
     elif left.owed:
-        finish = "D arms its watchdog, which is owed, after that B rolls forward"
+        finish = "D arms its watchdog, which is owed, then B rolls forward"
     else:
-        finish = "nothing is left to go back to"
-    return f"{left.words}. {finish}. To roll forward now: laneswap do {lane_view.name} rollback --forward"
+        finish = "nothing else of it is left"
+    return f"{left.words}. {finish}; at once: laneswap do {lane_view.name} rollback --forward"
 
 
 def reached(frozen: Plan, lane_view: LaneView) -> bool:

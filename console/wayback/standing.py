@@ -78,7 +78,7 @@ class Unfinished:
     """A rollback that did not end well, though what it led to runs on the head now, and serves or boots."""
 
     words: str
-    """How far it came, and what runs: `the rollback by ana at 02:15:00Z to two 0123456 is half done after ...`."""
+    """`the rollback by ana at 02:15:00Z is half done after stop one, and its target two 0123456 serves`."""
     target: str
     carried_on: bool
     """`laneswap attach LANE --carry-on` goes on with it; one that has ended is not begun again."""
@@ -99,10 +99,12 @@ def unfinished(lane: LaneView) -> Unfinished | None:
     frozen = acting.window.target if acting.window is not None else ""
     if not all(_is_target(one, found.origin, box) for one in (found.target, frozen or found.target)):
         return None
-    target = found.target
+    target = word(found.target, 60)  # all of it has to stand in one row of words, with the way out behind it
     runs = "boots" if lane.verdict.state is LaneState.BOOTING else "serves"
-    who = f"the rollback by {found.operator or 'somebody'} at {fmt.clock(found.began)} to {target}"
-    words = f"{who} {_SO_FAR[found.state]}{_how_far(found)}, and {target} {runs}"
+    who = f"the rollback by {word(found.operator, 24) or 'somebody'} at {fmt.clock(found.began)}"
+    done = [step.title for step in found.steps if step.state in (StepState.DONE, StepState.SATISFIED)]
+    after = f" after {word(done[-1], 48)}" if done else ""
+    words = f"{who} {_SO_FAR[found.state]}{after}, and its target {target} {runs}"
     owed = any(debt.what == "watchdog" for debt in acting.debts)
     return Unfinished(words, target, found.ended is None and bool(found.plan_id), owed)
 
@@ -127,15 +129,6 @@ def _told(text: str) -> tuple[str, str]:
     if _SHORT.fullmatch(last):
         return first, last
     return (first, "") if last == fmt.UNKNOWN else ("" if first else last, "")
-
-
-def _how_far(found: Operation) -> str:
-    """` after start two, next: arm the watchdog`."""
-    fine = (StepState.DONE, StepState.SATISFIED)
-    done = [step.title for step in found.steps if step.state in fine]
-    left = next((step.title for step in found.steps if step.state not in fine and not step.optional), "")
-    after = f" after {word(done[-1], 60)}" if done else ""
-    return after + (f", next: {word(left, 60)}" if left else "")
 
 
 def stands_for(lane: LaneView, host: str, boxes: Sequence[Container]) -> Container | None:

@@ -27,16 +27,16 @@ STEPS = (
     StepView("start-station", "boot", "start two", "station", StepState.DONE),
     StepView("arm", "arm", "arm the watchdog", "station", StepState.UNKNOWN),
 )
-FORWARD = "To roll forward now: laneswap do station rollback --forward"
+FORWARD = "; at once: laneswap do station rollback --forward"
 UNEASY = [OperationState.HALF_DONE, OperationState.LOST, OperationState.FAILED, OperationState.STOPPED]
 
 
 def acting(state: OperationState, **more: Any) -> Any:
     """What the head says: the newest operation was this rollback."""
     held = {name: more.pop(name) for name in ("debts", "window") if name in more}
-    told = {"ended": None, "origin": FROM, "target": TO, "verb": "rollback", **more}
-    verb, ended = told.pop("verb"), told.pop("ended")
-    op = Operation("op-1", verb, "station", "ana", "p", "t", state, 8100.0, ended, STEPS, **told)
+    told = {"ended": None, "origin": FROM, "target": TO, "verb": "rollback", "operator": "ana", **more}
+    verb, who, ended = (told.pop(name) for name in ("verb", "operator", "ended"))
+    op = Operation("op-1", verb, "station", who, "p", "t", state, 8100.0, ended, STEPS, **told)
     return scenes.pictures.reading(Acting(8300.0, operation=op, **held), 1.0, 5.0)
 
 
@@ -65,27 +65,39 @@ def test_b_does_not_go_the_other_way_unsaid(state: OperationState) -> None:
     """Without the guard B would stop `two`, to which ana wanted, and start `one`."""
     plan = after(state=state).plan(Verb.ROLLBACK)
     assert plan.refused and not plan.steps
-    assert plan.refused.startswith(f"the rollback by ana at 02:15:00Z to {TO} ")
-    assert f"and {TO} serves. " in plan.refused and plan.refused.endswith(FORWARD)
+    assert plan.refused.startswith("the rollback by ana at 02:15:00Z ")
+    assert f" after start two, and its target {TO} serves. " in plan.refused and plan.refused.endswith(FORWARD)
 
 
 def test_what_nobody_carries_on_is_carried_on() -> None:
     assert after().plan(Verb.ROLLBACK).refused == (
-        f"the rollback by ana at 02:15:00Z to {TO} is half done after start two, next: arm the watchdog, and {TO} "
-        f"serves. laneswap attach station --carry-on finishes it, after that B rolls forward. {FORWARD}"
+        f"the rollback by ana at 02:15:00Z is half done after start two, and its target {TO} serves. "
+        f"laneswap attach station --carry-on finishes it, then B rolls forward{FORWARD}"
     )
     boots = after(state=OperationState.LOST, lane=LaneState.BOOTING).plan(Verb.ROLLBACK).refused
-    assert f"was lost after start two, next: arm the watchdog, and {TO} boots. laneswap attach" in boots
+    assert f"was lost after start two, and its target {TO} boots. laneswap attach" in boots
     unsure = after(state=OperationState.UNKNOWN).plan(Verb.ROLLBACK).refused
-    assert f"to {TO} may still run after start two" in unsure and "--carry-on" in unsure
+    assert "02:15:00Z may still run after start two, and" in unsure and "--carry-on" in unsure
+
+
+def test_the_way_out_stands_in_what_is_shown_whatever_the_names() -> None:
+    """A row of words holds 400 characters; a container's name may have 128."""
+    long = box("n" * 120, "b", RUNNING, revision=OLD)
+    steps = tuple(replace(one, title=f"start {long.name} and wait until it serves") for one in STEPS)
+    lane = after(long, LEFT, target=f"{long.name} {OLD[:7]}", operator="o" * 60)
+    reading = lane.view.acting
+    assert reading is not None and reading.value is not None and reading.value.operation is not None
+    told = replace(reading.value, operation=replace(reading.value.operation, steps=steps))
+    refused = lane.but(acting=scenes.pictures.reading(told, 1.0, 5.0)).plan(Verb.ROLLBACK).refused
+    assert len(refused) < 360 and refused.endswith(FORWARD)
 
 
 def test_what_has_ended_is_not_carried_on_but_its_debt_is_paid() -> None:
     debt = (Debt("watchdog", 8100.0, 9900.0, "ana", "op-1"),)
     owed = after(ended=8200.0, debts=debt).plan(Verb.ROLLBACK).refused
-    assert "D arms its watchdog, which is owed, after that B rolls forward" in owed and "--carry-on" not in owed
+    assert "D arms its watchdog, which is owed, then B rolls forward" in owed and "--carry-on" not in owed
     nothing = after(ended=8200.0).plan(Verb.ROLLBACK).refused
-    assert f"{TO} serves. nothing is left to go back to. {FORWARD}" in nothing
+    assert f"{TO} serves. nothing else of it is left{FORWARD}" in nothing
 
 
 def test_once_it_is_finished_or_for_the_asking_it_rolls_forward() -> None:
@@ -166,7 +178,7 @@ def fleet(**more: Any) -> scenes.Lane:
 
 def test_a_fleet_goes_by_the_revision_alone() -> None:
     refused = fleet().plan(Verb.ROLLBACK).refused
-    assert f"to {NEW[:7]} is half done" in refused and "laneswap attach dsv41 --carry-on" in refused
+    assert f"its target {NEW[:7]} serves" in refused and "laneswap attach dsv41 --carry-on" in refused
     assert fleet().plan(Verb.ROLLBACK, forward=True).target == OLD[:7]
     assert fleet(origin=NEW[:7], target=OLD[:7]).plan(Verb.ROLLBACK).target == OLD[:7], "it did not get there"
     assert fleet().plan(Verb.ROLLBACK).head == HOSTS[0]

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import pytest
 from acting_console import GOOD, LIMIT, NEEDS_OPERATOR, REFUSED, UNKNOWN
-from acting_docker import SERVING, ActingDocker
+from acting_docker import RETIRED, SERVING, ActingDocker
 from acting_operator import DockerEvents, Head, Operator
 from acting_parts import NEW, OLD, STATE
 from bed.client import Bed, BedHost
@@ -296,4 +296,31 @@ def test_a_sequence_in_a_console_that_is_killed_says_what_is_next(lane: ActingDo
         assert went_on.code == GOOD and "DONE" in went_on.out, went_on.text
     swapped_once(lane, events)
     assert not head.begun_twice()
+    ana.ledger_good()
+
+
+@pytest.mark.soak
+def test_a_rollback_that_is_half_done_though_its_target_serves_is_not_led_away_from(
+    lane: ActingDocker, ana: Operator
+) -> None:
+    """Its console is killed while the retired one boots, which comes up all the same: B goes on, not the other way."""
+    head, events = Head(lane.host, "station"), DockerEvents(lane.host)
+    with no_runner(lane.host):
+        assert ana.killed_when(lambda: head.told("start", "running") and RETIRED in lane.running(), "rollback")
+        serves(lane, OLD)
+        told = ana.run("attach", "station")
+        assert "HALF DONE" in told.out, told.text
+        again = ana.do("rollback")
+        assert again.code == REFUSED and f"{OLD[:7]} serves" in again.text, again.text
+        assert "laneswap attach station --carry-on" in again.text and "rollback --forward" in again.text, again.text
+        assert ana.document("plan", "station", "rollback", "--forward")["to"].endswith(NEW[:7]), (
+            "for the asking it goes"
+        )
+        went_on = ana.run("attach", "station", "--carry-on", "--yes-lane", "station")
+        assert went_on.code == GOOD and "DONE" in went_on.out, went_on.text
+    swapped_once(lane, events)
+    assert not head.begun_twice()
+    forward = ana.do("rollback")
+    assert forward.code == GOOD, forward.text
+    serves(lane, NEW)
     ana.ledger_good()
