@@ -92,13 +92,17 @@ class Hosts:
                 return "not begun: the head does not say who holds the lease"
             self.pause(1.0)
 
-    def acted(self, host: str, argv: Callable[[str], list[str]], stdin: str, limit: float) -> Done:
-        """Run a command that acts, made for our epoch, through the host's fence. Raises Fenced."""
+    def acted(
+        self, host: str, argv: Callable[[str], list[str]], stdin: str, limit: float, *, fences: bool = False
+    ) -> Done:
+        """Run a command that acts, made for our epoch, through the host's fence; one that `fences` asks it by itself,
+        under the lock under which it begins. Raises Fenced."""
         while True:
             # what was seen in the place of a broken folder, in some other incident, is no lease of this lane
             epoch: Any = "-" if host in self.operation.get("dirs", {}) else self.epoch
             fence = ["sh", "-c", self.operation["fence"], "laneswap", self._folder(host), str(epoch), "--"]
-            done = self.transport.run(host, [*fence, *argv(str(epoch))], stdin, limit)
+            command = argv(str(epoch)) if fences else [*fence, *argv(str(epoch))]
+            done = self.transport.run(host, command, stdin, limit)
             newest = re.match(r"epoch=([0-9]+)\s", done.out)
             if done.status != 4 or newest is None or epoch == "-" or int(newest[1]) <= epoch:
                 return done
@@ -137,7 +141,8 @@ class Hosts:
             raise Halted
         left = max(1.0, a.deadline - self.clock.mono())
         limit = LOOK_LIMIT + SHORT if a.detached else left
-        done = self.acted(a.host, lambda epoch: self._command(a, epoch, left), a.step["stdin"], limit)
+        # the starter asks the fence under the lock under which it starts
+        done = self.acted(a.host, lambda epoch: self._command(a, epoch, left), a.step["stdin"], limit, fences=a.detached)
         if self.halt.is_set() and (done.status or 0) > 128:
             a.ended = not a.detached
             raise Halted

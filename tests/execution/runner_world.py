@@ -141,14 +141,9 @@ class World:
 
     def _answer(self, host: str, words: tuple[str, ...]) -> Done:
         if words[:3] == ("sh", "-c", "FENCE"):
-            inner = words[7:]
-            if words[5] == "-":  # break-glass: nothing is asked, nothing is remembered
-                return self._act(host, 0, inner)
-            epoch = int(words[5])
-            if self.epochs.get(host, 0) > epoch:
-                return Done(4, f"epoch={self.epochs[host]}\noperator={self.holder}\nsince=1796000700\n", "fenced off")
-            self.epochs[host] = epoch
-            return self._act(host, epoch, inner)
+            return self._fence(host, words[5], words[7:])
+        if words[:5] == ("sh", "-c", "STARTER", "laneswap", "start"):  # which asks the fence by itself
+            return self._fence(host, words[8], words)
         if words[:3] == ("sh", "-c", LOOK):
             key = (host, words[5], words[6])
             state = "absent" if key not in self.claims else "running" if self.claims[key] is None else "ended"
@@ -162,6 +157,15 @@ class World:
             state = "up" if words[1] in self.up else "down"
             return Done(0 if state == words[2] else 1, f"{words[1]} is {state}\n")
         raise AssertionError(words)
+
+    def _fence(self, host: str, told: str, inner: tuple[str, ...]) -> Done:
+        if told == "-":  # break-glass: nothing is asked, nothing is remembered
+            return self._act(host, 0, inner)
+        epoch = int(told)
+        if self.epochs.get(host, 0) > epoch:
+            return Done(4, f"epoch={self.epochs[host]}\noperator={self.holder}\nsince=1796000700\n", "fenced off")
+        self.epochs[host] = epoch
+        return self._act(host, epoch, inner)
 
     def _state(self, key: tuple[str, str, str]) -> Done:
         code = self.claims.get(key, -1)
