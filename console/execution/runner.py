@@ -53,6 +53,9 @@ UNSURE = 20.0
 """Seconds in which a host that cannot tell whether a step may begin is asked again: a busy docker, a lock."""
 COMING_UP = 90.0
 """Seconds that a host which was restarted has until what must hold before a step can be asked there."""
+LEAVE = 1.0
+"""Seconds at most for which evidence beside a stop lets the stop's commands leave first. Begun together, each holds the
+other up; while the engine ends, its host has nothing else to do."""
 EVIDENCE = "evidence"
 GENTLE = (EVIDENCE, "watchdog")
 """Stages that leave the lane as it runs: when they fail there is nothing to rescue."""
@@ -81,6 +84,8 @@ class Runner:
         self._lines: dict[tuple[str, str], list[dict[str, Any]]] = {}
         self._lock = threading.RLock()
         self._beside: list[threading.Thread] = []
+        self._to_leave: set[str] = set()
+        self._all_left = threading.Event()
         self._raised: list[BaseException] = []
         for line in journal.lines:
             self._remember(line)
@@ -134,16 +139,25 @@ class Runner:
             return list(group)
         beside = [step for step in group if step not in waited_for]
         if beside:
-            thread = threading.Thread(target=self._quietly, args=(beside,))
+            self._to_leave, self._all_left = {step["id"] for step in waited_for}, threading.Event()
+            thread = threading.Thread(target=self._quietly, args=(beside, self._all_left))
             self._beside.append(thread)
             thread.start()
         return waited_for
 
-    def _quietly(self, group: Sequence[dict[str, Any]]) -> None:
+    def _quietly(self, group: Sequence[dict[str, Any]], all_left: threading.Event) -> None:
         try:
+            self.clock.pause(all_left, LEAVE)
             self._together(group, "step")
         except BaseException as error:  # raised by `_join`
             self._raised.append(error)
+
+    def _left_us(self, step: dict[str, Any]) -> None:
+        """The step's command has left, or never will."""
+        with self._lock:
+            self._to_leave.discard(step["id"])
+            if not self._to_leave:
+                self._all_left.set()
 
     def _join(self) -> None:
         """Wait for what went on beside. Raises what ended it."""
@@ -209,6 +223,8 @@ class Runner:
             state, words = FENCED, str(fenced)
         except Halted:
             state, words = self._halted(attempt)
+        finally:
+            self._left_us(step)
         self._tell(step, kind, state, words)
 
     def _attempt(self, step: dict[str, Any], kind: str, lines: Sequence[dict[str, Any]]) -> Attempt:
@@ -232,7 +248,11 @@ class Runner:
             return FAILED, trouble
         self._tell(a.step, a.kind, RUNNING, "")
         a.begun = True
-        return self._follow(a, self.hosts.send(a)) if a.step["argv"] else self._observe(a)
+        if not a.detached:
+            self._left_us(a.step)  # its answer comes when it has ended
+        found = self.hosts.send(a) if a.step["argv"] else {"state": DONE}
+        self._left_us(a.step)
+        return self._follow(a, found)
 
     def _resume(self, a: Attempt) -> tuple[str, str]:
         """It was begun by a runner that is gone: look it up before anything is done."""

@@ -110,15 +110,22 @@ mv -T "$folder" "$folder@$n"
 """D OP STEP: puts aside what is left of a step that a restart of its host cut short, so that it can be begun once more.
 Only the host itself can say that nothing of it runs any more: by the number of its present start."""
 WAIT = """
-left=$5
-while [ "$left" -gt 0 ] && [ ! -e "$2/ops/$3/$4/result" ]; do
+folder=$2/ops/$3/$4 left=$5 watched=
+while [ "$left" -gt 0 ] && [ ! -e "$folder/result" ]; do
+  # a process for each look would cost more than what it looks for: one watches until the command's own is gone
+  if [ -z "$watched" ] && { read -r pid rest <"$folder/begun"; } 2>/dev/null; then
+    watched=yes
+    timeout "$7" tail -f -s "$6" --pid="$pid" /dev/null </dev/null >/dev/null 2>&1
+    [ $? != 124 ] || break
+    continue
+  fi
   sleep "$6" 2>/dev/null || sleep 1
   left=$((left - 1))
 done
 sh -c "$1" laneswap state "$2" "$3" "$4"
 read -r up rest </proc/uptime && echo "up=$up"
 """
-"""STARTER D OP STEP TIMES PAUSE: the state of a unit, told as soon as it has ended."""
+"""STARTER D OP STEP TIMES PAUSE SECONDS: the state of a unit, told as soon as it has ended."""
 
 
 class Done(NamedTuple):

@@ -37,17 +37,29 @@ from console.execution.runner_base import (
 
 PROBE_LIMIT = LOOK_LIMIT = 10.0
 FENCE_LIMIT = 5.0
-LONG_POLL = 2
-"""Seconds that a host waits for a unit's end before it says that it still runs."""
+LONG_POLL, WATCHED_POLL = 8, 2
+"""Seconds that a host waits for a unit's end before it says that it still runs; where something is watched meanwhile."""
 QUICK = 30.0
-"""Seconds after its beginning in which the end of a unit is seen within 0.05 s, later within 0.5 s."""
+"""Seconds after its beginning in which the end of a unit is seen within 0.02 s, later within 0.5 s."""
 ADOPTION = 5.0
 """Seconds in which whoever took the lease over may tell a fenced operation to go on under the new epoch."""
+JOINED = 0.3
+"""Seconds for which a question to the head's fence that is under way serves others that would ask the same."""
 STOP_GRACE = 20
 TOGETHER = 6
 """sshd drops logins when more come at once."""
 LAST_BYTES = 2000
 """Of a unit's log, in which its last words are looked for."""
+
+
+class Asked:
+    """One question that several may wait for."""
+
+    def __init__(self, since: float) -> None:
+        """`since` by the clock that only grows."""
+        self.since, self.over = since, threading.Event()
+        self.said = Done(None, "", "the head was not asked")
+        self.raised: Fenced | Halted | None = None
 
 
 class Hosts:
@@ -61,7 +73,8 @@ class Hosts:
         self.epoch, self.operator = operation["epoch"], str(operation["operator"])
         self.halt = threading.Event()
         self.took_over: Callable[[str], None] = lambda before: None
-        self._adopting = threading.Lock()
+        self._adopting, self._sharing = threading.Lock(), threading.Lock()
+        self._asked: Asked | None = None
         self._known: dict[str, list[str]] = {}
         """By host: what its starter said of itself, as it takes it back."""
 
@@ -83,7 +96,7 @@ class Hosts:
     def ours(self, left: Callable[[], float]) -> str:
         """'' if the head knows no newer lease. Raises Fenced. Break-glass goes on without the head."""
         while True:
-            done = self.acted(self.operation["head"], lambda _: ["true"], "", FENCE_LIMIT)
+            done = self._heads_fence()
             if done.status == 0 or self.epoch == "-" or not self.operation.get("ledgered", True):
                 return ""
             if done.status is not None:
@@ -91,6 +104,27 @@ class Hosts:
             if left() <= 0:
                 return "not begun: the head does not say who holds the lease"
             self.pause(1.0)
+
+    def _heads_fence(self) -> Done:
+        """What the head's fence says; steps that begin side by side ask it once. Raises Fenced, and Halted."""
+        now = self.clock.mono()
+        with self._sharing:
+            asked = self._asked
+            joined = asked is not None and now - asked.since <= JOINED and not asked.over.is_set()
+            if asked is None or not joined:
+                asked = self._asked = Asked(now)
+        if joined:
+            asked.over.wait()
+        else:
+            try:
+                asked.said = self.acted(self.operation["head"], lambda _: ["true"], "", FENCE_LIMIT)
+            except (Fenced, Halted) as raised:
+                asked.raised = raised
+            finally:
+                asked.over.set()
+        if asked.raised is not None:
+            raise asked.raised
+        return asked.said
 
     def acted(
         self, host: str, argv: Callable[[str], list[str]], stdin: str, limit: float, *, fences: bool = False
@@ -141,8 +175,8 @@ class Hosts:
             raise Halted
         left = max(1.0, a.deadline - self.clock.mono())
         limit = LOOK_LIMIT + SHORT if a.detached else left
-        # the starter asks the fence under the lock under which it starts
-        done = self.acted(a.host, lambda epoch: self._command(a, epoch, left), a.step["stdin"], limit, fences=a.detached)
+        command, stdin = (lambda epoch: self._command(a, epoch, left)), a.step["stdin"]
+        done = self.acted(a.host, command, stdin, limit, fences=a.detached)
         if self.halt.is_set() and (done.status or 0) > 128:
             a.ended = not a.detached
             raise Halted
@@ -171,10 +205,12 @@ class Hosts:
                     return {**found, "state": LOST}
                 return ended(int(code), words) if re.fullmatch(r"\d{1,3}", code) else {"state": LOST}
             return found if found.get("state") else None
-        quick = self.clock.wall() - a.since < QUICK
-        times, rest = (LONG_POLL * 20, "0.05") if quick else (LONG_POLL * 2, "0.5")
-        wait = ["sh", "-c", WAIT, "laneswap", self.operation["starter"], *self._place(a), str(times), rest]
-        found = keys_of(self._question(a.host, wait, "", LONG_POLL + LOOK_LIMIT).out)
+        quick, left = self.clock.wall() - a.since < QUICK, a.deadline - self.clock.mono()
+        poll = int(max(1, min(left, WATCHED_POLL if a.step["watch"] else LONG_POLL)))
+        times, rest = (poll * 50, "0.02") if quick else (poll * 2, "0.5")
+        told = (str(times), rest, str(poll))
+        wait = ["sh", "-c", WAIT, "laneswap", self.operation["starter"], *self._place(a), *told]
+        found = keys_of(self._question(a.host, wait, "", poll + LOOK_LIMIT).out)
         return found if found.get("state") else None
 
     def last_words(self, a: Attempt, found: dict[str, str]) -> str:

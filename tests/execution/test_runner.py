@@ -395,7 +395,7 @@ def test_told_to_stop_a_unit_lives_on_unless_it_is_meant_too(steps: bool, state:
     run = Run(plan(step("boot", "spark-1", "start", OLD, limit=600)), World(hangs={"start"}))
 
     def look(host: str, what: str) -> str:
-        if " 40 0.05" in what:
+        if " 0.02 " in what:
             run.runner.stop("stopped by ben", steps=steps)
             return "before"
         return ""
