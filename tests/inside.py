@@ -1,8 +1,8 @@
 """The embedded fleet in the process of the test: the same hosts, servers and engines, and no python to start for them.
 
 Most tests look at what is played and not at the process that plays it. To start that one takes a second of computing,
-most of what such a test needs. The process itself has tests of its own: test_embedded_fleet.py, test_stories.py,
-test_nothing_left_behind.py and all that act.
+most of what such a test needs. The process has tests of its own: test_embedded_fleet.py, test_nothing_left_behind.py,
+those of the feed, and all that act.
 """
 
 from __future__ import annotations

@@ -149,9 +149,10 @@ def check(
             quiet = [span for span in drawn.spans_of("events") if not span.age]
             loud = {span.text.strip() for span in quiet if {span.ink.fg, span.ink.bg} & {"look", "act"}}
             wrong += [f"{where}: {sorted(loud)} is loud where nothing is wrong"] if loud - {""} else []
+        inks = {span.ink for span in drawn.spans}
         for theme in COLOURS:
             palette = palette_for(theme, no_colour)
-            assert all(palette.style(span.ink) is not None for span in drawn.spans)
+            assert all(palette.style(ink) is not None for ink in inks)
     return wrong
 
 

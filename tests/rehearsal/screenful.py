@@ -86,6 +86,9 @@ def draw(shown: Glance, columns: int, rows: int) -> Screenful:
 
 
 def _put(line: list[str], column: int, text: str) -> None:
+    if text.isascii():  # most rows: a cell each
+        line[column : column + len(text)] = text
+        return
     for char in text:
         size = measure(char)
         line[column : column + size] = [char] + [""] * (size - 1)
