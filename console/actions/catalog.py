@@ -318,8 +318,8 @@ ACTIONS: tuple[Action, ...] = (
         "q",
         "quit",
         "quit",
-        "Leave the console; what runs on the hosts goes on. An operation that this console carries out itself would be "
-        "cut: that takes a second q.",
+        "Leave the console; what runs on the hosts goes on. With a window of yours open, or something of yours running "
+        "or owed, it says what is left behind, or cut where this console carries it out itself: that takes a second q.",
         Group.CONSOLE,
         places=ANYWHERE,
         commands=("quit", "q"),
