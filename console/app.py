@@ -315,6 +315,7 @@ class LaneswapApp(ActingKeys, App[Any], inherit_bindings=False):
         if screen is None or shown is None or newest is None:
             return None
         notice = self._notice if self._is_said(newest) else self._standing()
+        notice = f"{notice} {self.desk.dropped}".strip()
         held = self.timeline.behind() if self.timeline.paused else None
         moment = Moment(shown, newest, held, notice, self._own_alarms(), self.desk.glance(), self.acts, self.holds)
         return glance(moment, self.view, screen.PLACE, *self.size, self.fault)

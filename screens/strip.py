@@ -29,6 +29,8 @@ CHECK_EVERY = 1.0
 """Seconds between two looks whether the plan that is shown would still come out."""
 PLAN_LIMIT = 15.0
 """Seconds in which a plan has to be there."""
+DROPPED_S = 3.0
+"""Seconds for which it is said that a key was dropped."""
 SLEPT = 1.0
 """Seconds by which the machine's clocks may part before it was asleep, or its time was set."""
 
@@ -72,6 +74,7 @@ class StripDesk:
         self._checking = False
         self._hush = Hush()
         self._sending: list[str] = []
+        self._dropped, self._dropped_at = "", 0.0
 
     @property
     def open(self) -> bool:
@@ -87,6 +90,13 @@ class StripDesk:
     def sending(self) -> str:
         """What went and is not answered for yet: stands on the NEXT row until it is; '' for nothing."""
         return self._sending[-1] if self._sending else ""
+
+    @property
+    def dropped(self) -> str:
+        """What is said of a key that came right after a strip that went, behind what stands on the NEXT row; '' for
+        nothing."""
+        stands = not self.open and time.monotonic() - self._dropped_at < DROPPED_S
+        return self._dropped if stands else ""
 
     def begin(self, errand: Errand) -> None:
         """Open a strip at once, so that whatever is typed from now on is its own; what it shows is worked out next."""
@@ -137,8 +147,13 @@ class StripDesk:
         """The rest of a name, a letter held down a little long: made for the strip, and no key to anybody else."""
         if not self._hush.takes(event.time):
             return False
-        if words := self._hush.says(time.monotonic()):
+        now = time.monotonic()
+        words = self._hush.says(now, name_of(event))
+        if words and self._hush.words:
             self._app.say(words)
+        elif words:
+            self._dropped, self._dropped_at = words, now
+            self._app.show_strip(None)
         return True
 
     def _pass_by(self, strip: Strip, event: events.Event) -> None:

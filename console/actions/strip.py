@@ -303,12 +303,14 @@ class Hush:
         """Whether a key made now would be dropped."""
         return self._on and now - self._last < HUSH_S
 
-    def says(self, now: float) -> str:
-        """What is to be said of a dropped key, at most once a second; '' for nothing."""
-        if not self.words or now - self._said < HUSH_S:
+    def says(self, now: float, key: str) -> str:
+        """What is to be said of a dropped key, at most once a second; '' for nothing. Of a strip that went others say
+        what became of it: then the key alone is told of."""
+        if now - self._said < HUSH_S:
             return ""
         self._said = now
-        return f"{self.words} Keys are dropped until none came for {HUSH_S:g} s."
+        words = f"{self.words} Keys are dropped" if self.words else f"{shown(key)} was dropped, as keys are"
+        return f"{words} until none came for {HUSH_S:g} s."
 
 
 def shown(name: str) -> str:

@@ -338,10 +338,17 @@ def test_after_a_strip_keys_are_dropped_until_none_came_for_a_second() -> None:
 def test_what_became_of_the_strip_is_said_while_keys_are_dropped() -> None:
     hush = Hush()
     hush.begin(100.0, "CANCELLED by j. Nothing was sent.")
-    assert hush.says(100.1) == "CANCELLED by j. Nothing was sent. Keys are dropped until none came for 1 s."
-    assert hush.says(100.5) == "" and hush.says(101.2) != ""
+    assert hush.says(100.1, "j") == "CANCELLED by j. Nothing was sent. Keys are dropped until none came for 1 s."
+    assert hush.says(100.5, "j") == "" and hush.says(101.2, "j") != ""
+
+
+def test_of_a_strip_that_went_others_say_what_became_of_it_and_the_dropped_key_is_named() -> None:
+    hush = Hush()
     hush.begin(200.0, "")
-    assert hush.takes(200.2) and hush.says(200.2) == "", "once it went others say what became of it"
+    assert hush.takes(200.2)
+    assert hush.says(200.2, "escape") == "Esc was dropped, as keys are until none came for 1 s."
+    assert hush.takes(200.9) and hush.says(200.9, "j") == "", "at most once a second"
+    assert hush.takes(201.3) and hush.says(201.3, "j") == "j was dropped, as keys are until none came for 1 s."
 
 
 @given(st.lists(st.floats(0.0, 3.0), max_size=40))

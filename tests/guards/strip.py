@@ -183,4 +183,11 @@ ROWS = (
         "",
         f"{S}::test_what_became_of_an_earlier_strip_never_stands_beside_one_that_goes",
     ),
+    row(
+        "a key that is dropped right after a strip that went is not dropped in silence",
+        DESK,
+        "            self._dropped, self._dropped_at = words, now\n",
+        "",
+        f"{S}::test_a_key_right_after_a_strip_that_went_is_said_to_be_dropped",
+    ),
 )

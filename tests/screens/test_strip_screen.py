@@ -299,6 +299,21 @@ async def test_what_became_of_an_earlier_strip_never_stands_beside_one_that_goes
         assert "being sent" not in text_of(app) and len(hands.calls) == 1
 
 
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_key_right_after_a_strip_that_went_is_said_to_be_dropped(size: tuple[int, int]) -> None:
+    """Behind what became of the strip, not in its place; and gone again by itself."""
+    async with acts(size=size) as (app, pilot, hands):
+        await pilot.press("S")
+        letter = (await live(app, pilot)).letter
+        await pilot.press(letter, "z")
+        await said(app, pilot, "z was dropped, as keys are until none came for 1 s.")
+        await said(app, pilot, "done: act")
+        assert not app.view.zoomed and len(hands.calls) == 1
+        await until(pilot, lambda: "was dropped" not in text_of(app))
+        await pilot.press("z")
+        assert app.view.zoomed
+
+
 def flips(after: int, flipped: Snapshot) -> Any:
     """A source whose picture is another one from some snapshot on."""
     before = under_way()
