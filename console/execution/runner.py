@@ -34,6 +34,7 @@ from console.execution.runner_base import (
     JournalLost,
     Log,
     Transport,
+    all_yes,
     down_with_its_host,
     groups,
     half_done,
@@ -297,7 +298,7 @@ class Runner:
             state = found["state"] if found else ""
             restarted = state == ABSENT and self.hosts.restarted(a, found)
             if state == DONE:
-                return self._observe(a)
+                return self._observe(a, found)
             if state in (FAILED, STOPPED) and not down_with_its_host(found):
                 a.ended = True
                 return state, self.hosts.last_words(a, found or {}) or state
@@ -322,16 +323,18 @@ class Runner:
             self.hosts.pause(0.0 if looks_long else 0.2 if state else 1.0)
             found = self.hosts.look(a)
 
-    def _observe(self, a: Attempt) -> tuple[str, str]:
-        """The command has ended well: until all that must be so is seen."""
+    def _observe(self, a: Attempt, found: dict[str, str] | None = None) -> tuple[str, str]:
+        """The command has ended well: until all that must be so is seen; it may have been with its end."""
         a.ended = True
         rest = SOONEST
+        answers = all_yes(a.step["after"], found)
         while True:
             asked = self.clock.mono()
-            answers = self.hosts.ask(a.step["after"])
+            answers = answers or self.hosts.ask(a.step["after"])
             unseen = [pair for pair in answers if pair[1].status != 0]
             if not unseen:
                 return DONE, said(answers)
+            answers = []
             self._seen(a, missing(unseen[:1]))
             if self._left(a) <= 0:
                 state = FAILED if any(done.status == 1 for _, done in unseen) else UNKNOWN

@@ -5,6 +5,7 @@ the one file that runs on hosts (see `runner_text` in `sequence.py`).
 from __future__ import annotations
 
 import re
+import shlex
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -122,10 +123,13 @@ while [ "$left" -gt 0 ] && [ ! -e "$folder/result" ]; do
   sleep "$6" 2>/dev/null || sleep 1
   left=$((left - 1))
 done
-sh -c "$1" laneswap state "$2" "$3" "$4"
+told=$(sh -c "$1" laneswap state "$2" "$3" "$4" </dev/null)
+echo "$told"
 read -r up rest </proc/uptime && echo "up=$up"
+case $told in state=done*) timeout 3 sh -s 2>/dev/null ;; esac
 """
-"""STARTER D OP STEP TIMES PAUSE SECONDS: the state of a unit, told as soon as it has ended."""
+"""STARTER D OP STEP TIMES PAUSE SECONDS: the state of a unit, told as soon as it has ended. Standard input is a script
+of questions (`asking`), which are asked at once where it has ended well."""
 
 
 class Done(NamedTuple):
@@ -236,6 +240,27 @@ def keys_of(text: str) -> dict[str, str]:
         if sign:
             found[key] = value
     return found
+
+
+def asking(probes: Sequence[dict[str, Any]]) -> str:
+    """A script that asks these questions, one after the other: `asked.0=STATUS WORDS` for each."""
+    rows = []
+    for number, probe in enumerate(probes):
+        argv = " ".join(shlex.quote(str(word)) for word in probe["argv"])
+        rows.append(f"said=$(printf %s {shlex.quote(probe['stdin'])} | {argv})\n")
+        rows.append(f"printf 'asked.{number}=%s %s\\n' $? \"${{said%%\n*}}\"\n")
+    return "".join(rows)
+
+
+def all_yes(probes: Sequence[dict[str, Any]], found: dict[str, str] | None) -> list[tuple[dict[str, Any], Done]]:
+    """What `asking` found, if every question was answered with yes; else nothing: then they are asked by themselves."""
+    answers = []
+    for number, probe in enumerate(probes):
+        code, _, words = (found or {}).get(f"asked.{number}", "").partition(" ")
+        if code != "0":
+            return []
+        answers.append((probe, Done(0, words)))
+    return answers
 
 
 def first_line(text: str) -> str:

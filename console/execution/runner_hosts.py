@@ -28,6 +28,7 @@ from console.execution.runner_base import (
     Fenced,
     Halted,
     Transport,
+    asking,
     ended,
     first_line,
     keys_of,
@@ -38,7 +39,7 @@ from console.execution.runner_base import (
 PROBE_LIMIT = LOOK_LIMIT = 10.0
 FENCE_LIMIT = 5.0
 LONG_POLL, WATCHED_POLL = 8, 2
-"""Seconds that a host waits for a unit's end before it says that it still runs; where something is watched meanwhile."""
+"""Seconds that a host waits for a unit's end before it says that it still runs; the second where it is watched."""
 QUICK = 30.0
 """Seconds after its beginning in which the end of a unit is seen within 0.02 s, later within 0.5 s."""
 ADOPTION = 5.0
@@ -210,7 +211,9 @@ class Hosts:
         times, rest = (poll * 50, "0.02") if quick else (poll * 2, "0.5")
         told = (str(times), rest, str(poll))
         wait = ["sh", "-c", WAIT, "laneswap", self.operation["starter"], *self._place(a), *told]
-        found = keys_of(self._question(a.host, wait, "", poll + LOOK_LIMIT).out)
+        after = a.step["after"]
+        questions = asking(after) if all(probe["host"] == a.host for probe in after) else ""
+        found = keys_of(self._question(a.host, wait, questions, poll + LOOK_LIMIT).out)
         return found if found.get("state") else None
 
     def last_words(self, a: Attempt, found: dict[str, str]) -> str:

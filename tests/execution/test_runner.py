@@ -506,6 +506,47 @@ def test_evidence_beside_a_stop_holds_up_nothing_but_the_end(fails: int, state: 
     assert run.states["save"] == "done" and run.journal.lines[-1]["kind"] == "end"
 
 
+def test_evidence_beside_a_stop_begins_once_the_stop_has_left() -> None:
+    save = step("save", "spark-1", "save", limit=60, stage=Stage.EVIDENCE, optional=True, together="stop")
+    stops = [step(f"stop-{n}", f"spark-{n}", "stop", f"spark-{n}/new", limit=60, together="stop") for n in range(3)]
+    run = Run(plan(save, *stops))
+
+    def patient(all_left: threading.Event, seconds: float) -> None:
+        assert all_left is run.runner.hosts.halt or all_left.wait(60), "the evidence was never let go"
+
+    run.runner.clock.pause = patient  # type: ignore[method-assign]
+    assert run() == "done"
+    assert run.ran[-1] == "save", run.ran
+
+
+def test_evidence_beside_a_stop_that_never_leaves_is_kept_all_the_same() -> None:
+    save = step("save", "spark-1", "save", limit=60, stage=Stage.EVIDENCE, optional=True, together="stop")
+    stop = step("stop", "spark-2", "stop", "spark-2/new", limit=60, together="stop")
+    run = Run(plan(save, stop), World(out_of_reach={"spark-2"}))
+    run()
+    assert "save" in run.ran
+
+
+@pytest.mark.parametrize("told", ["asked.0=0 it has exited\n", "asked.0=1 it runs\n", ""])
+def test_what_is_seen_with_the_end_of_a_unit_is_not_asked_again(told: str) -> None:
+    down = is_down("spark-1", "spark-1/new")
+    run = Run(plan(step("a", "spark-1", "stop", "spark-1/new", limit=60, after=(down,))))
+    answer, given = run.world.run, []
+
+    def with_it(host: str, argv: Any, stdin: str, limit: float, question: bool = False) -> Done:
+        done = answer(host, argv, stdin, limit, question)
+        if argv[:3] != ["sh", "-c", WAIT]:
+            return done
+        given.append(stdin)
+        return Done(0, done.out + told)
+
+    run.world.run = with_it  # type: ignore[method-assign]
+    assert run() == "done"
+    asked = [words for _, words in run.world.calls if words[0] == "is"]
+    assert len(asked) == (0 if "=0 " in told else 1), "a no, or no answer, is no yes"
+    assert "is spark-1/new down" in given[0]
+
+
 def test_evidence_alone_is_waited_for() -> None:
     save = step("save", "spark-1", "save", stage=Stage.EVIDENCE, optional=True)
     run = Run(plan(save, step("remove", "spark-1", "remove")))

@@ -10,9 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from runner_real import RealWorld, until
+from runner_real import PATIENCE, RealWorld, until
 
-from console.execution.runner_base import ASIDE, LOOK, ONCE, JournalLost, keys_of
+from console.actions.plan import Probe
+from console.execution.runner_base import ASIDE, LOOK, ONCE, WAIT, JournalLost, keys_of
 from console.execution.runner_head import FileJournal
 from console.execution.scripts import script
 from console.execution.sequence import runner_text
@@ -50,6 +51,40 @@ def test_it_is_one_file_of_python_3_8_and_the_standard_library() -> None:
     newer = {"removeprefix", "removesuffix", "StrEnum", "slots", "pairwise", "to_thread", "UTC"}
     assert not newer & {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     assert not any(isinstance(node, ast.Match) for node in ast.walk(tree))
+
+
+def test_what_must_be_seen_of_a_unit_comes_with_its_end(real: RealWorld) -> None:
+    down = real.probe("spark-1", "new-spark-1", "down")
+    odd = Probe("spark-1", "odd words", ("sh", "-s", "--", "it's", "$HOME"), 'echo "$1 = $2"\necho more\n')
+    made = real.step("a", "spark-1", "stop", "new-spark-1", limit=60.0, after=(down, odd))
+    real.ssh.write_text(real.ssh.read_text().replace("shift\n", f'shift\necho x >>"{real.root}/calls"\n'))
+    real.write(real.plan(made))
+    assert real.run() == 0, real.log
+    told = [line for line in real.lines if line["kind"] == "step"][-1]
+    assert told["words"] == "new-spark-1 is down; it's = $HOME"
+    calls = (real.root / "calls").read_text().splitlines()
+    assert len(calls) <= 4, "the fence, the start, and one that waits, sees and tells (it may be asked twice)"
+
+
+def test_a_unit_that_goes_on_is_told_as_running_and_its_end_at_once(tmp_path: Path) -> None:
+    folder = tmp_path / "ops" / "op" / "a"
+    folder.mkdir(parents=True)
+    sleeping = subprocess.Popen(["sleep", "600"])
+    (folder / "begun").write_text(f"{sleeping.pid} 1 1\n")
+    starter = 'test -e "$2/ops/$3/$4/result" && echo state=done || echo state=running'
+    argv = ["sh", "-c", WAIT, "laneswap", starter, str(tmp_path), "op", "a", "3000", "0.02"]
+    try:
+        running = subprocess.run([*argv, "1"], capture_output=True, text=True, input="echo asked", timeout=60)
+        waiting = subprocess.Popen([*argv, "60"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        sleeping.kill()
+        sleeping.wait()
+        (folder / "result").write_text("success exited 0 1 no\n")
+        out, _ = waiting.communicate("echo asked", timeout=PATIENCE)
+    finally:
+        sleeping.kill()
+        sleeping.wait()
+    assert running.stdout.startswith("state=running\nup=") and "asked" not in running.stdout
+    assert out.startswith("state=done\nup=") and out.endswith("\nasked\n")
 
 
 def test_a_whole_sequence_over_three_hosts(real: RealWorld) -> None:
