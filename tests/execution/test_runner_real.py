@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 from runner_real import PATIENCE, RealWorld, until
+from runner_world import FakeClock
 
 from console.actions.plan import Probe
-from console.execution.runner_base import ASIDE, LOOK, ONCE, WAIT, JournalLost, keys_of
-from console.execution.runner_head import FileJournal
+from console.execution.runner_base import ASIDE, LOOK, ONCE, WAIT, Attempt, Fenced, JournalLost, keys_of
+from console.execution.runner_head import FileJournal, Shell
+from console.execution.runner_hosts import Hosts
 from console.execution.scripts import script
 from console.execution.sequence import runner_text
 
@@ -301,6 +303,19 @@ def test_an_older_epoch_is_fenced_off_by_the_hosts_own_scripts(real: RealWorld) 
         "HALF DONE after a, next: b on spark-1 (fenced): ben holds the lease since 01:05:00Z (epoch 8)",
     )
     assert real.ran() == {"slow 2": 1}
+
+
+def test_a_unit_of_an_older_epoch_is_fenced_off_by_its_own_start(real: RealWorld) -> None:
+    """Also where the head did not know of the newer lease yet."""
+    operation = real.write(real.plan(real.step("a", "spark-1", "start", "old", limit=60.0)))
+    (real.folder / "epoch").write_text("8\n")
+    clock = FakeClock()
+    hosts = Hosts(operation, Shell({"spark-0": [], "spark-1": []}), clock, lambda: operation)
+    attempt = Attempt(operation["steps"][0], "step", clock.wall(), clock.mono() + 60.0)
+    assert attempt.detached
+    with pytest.raises(Fenced, match="epoch 8"):
+        hosts.send(attempt)
+    assert not real.ran() and not (real.op / "a").exists()
 
 
 def test_a_full_disk_keeps_the_command_from_leaving_and_the_journal_whole(real: RealWorld) -> None:

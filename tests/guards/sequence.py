@@ -186,6 +186,13 @@ ROWS = (
         f"{W}::test_what_is_waited_for_is_told_and_past_the_limit_it_has_failed",
     ),
     row(
+        "what is seen with the end of a unit counts where every answer is yes",
+        BASE,
+        'if code != "0":',
+        "if not code:",
+        f"{W}::test_what_is_seen_with_the_end_of_a_unit_is_not_asked_again",
+    ),
+    row(
         "a worker that dies ends the launcher at once",
         RUNNER,
         'return missing([pair for pair in self.hosts.ask(a.step["watch"]) if pair[1].status == 1])',

@@ -118,6 +118,7 @@ ROWS = (
         '    lock\n    fence "$epoch"\n    look locked\n',
         "    lock\n    look locked\n",
         f"{D}::test_an_older_epoch_is_refused_and_a_newer_one_remembered",
+        f"{X}::test_a_unit_of_an_older_epoch_is_fenced_off_by_its_own_start",
     ),
     row(
         "fence: no command runs past it",
