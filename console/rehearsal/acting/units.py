@@ -256,8 +256,9 @@ class Units:
         return 0
 
     async def wait(self, job: Job) -> int:
-        """STARTER D OP STEP TIMES PAUSE: the state of a unit, told as soon as it has ended."""
-        text, folder, operation, step, times, pause = job.args
+        """STARTER D OP STEP TIMES PAUSE SECONDS: the state of a unit, told as soon as it has ended. Questions on its
+        standard input are left unanswered: then they are asked by themselves."""
+        text, folder, operation, step, times, pause, _ = job.args
         if text != starter_text():
             return _cannot(job, REFUSAL)
         unit = self._units.get((operation, step))
