@@ -140,6 +140,35 @@ def test_only_a_new_process_counts_as_launched(world: World) -> None:
     assert world.script("launched.sh", *ask).last == "it is exited with 0"
 
 
+def test_without_a_word_of_what_ran_before_nothing_is_a_new_one(world: World) -> None:
+    """Docker was asked before the launch and did not answer: the engine from before is not called new."""
+    world.box("a", NAME, ["sleep", "300"])
+    world.docker("start", NAME)
+    noted = world.evidence / "before.launch"
+    noted.parent.mkdir(parents=True)
+    for text in (None, "", "unknown\n"):
+        if text is not None:
+            noted.write_text(text)
+        done = world.script("launched.sh", "/s", NAME, str(world.evidence))
+        assert (done.code, "whether it is a new one is not known" in done.words) == (2, True), text
+    noted.write_text("absent\n")
+    assert world.script("launched.sh", "/s", NAME, str(world.evidence)).last == "a new one runs"
+
+
+def test_nothing_is_launched_while_docker_does_not_say_what_runs(world: World) -> None:
+    (world.boxes / "down").touch()
+    done = launch(world, 'touch "$HOME/launched"')
+    assert (done.code, (world.home / "launched").exists()) == (5, False)
+    assert "not launched: what runs there is not known: Cannot connect to the Docker daemon" in done.words
+
+
+def test_what_is_there_after_a_failed_launch_is_not_known_without_docker(world: World) -> None:
+    world.box("a", NAME, ["sleep", "300"])
+    world.docker("start", NAME)
+    done = launch(world, 'touch "$FAKE_DOCKER/down"; exit 1')
+    assert done.last.startswith(f"seen now: whether {NAME} is there is not known: Cannot connect")
+
+
 def test_a_rank_that_ends_is_seen_and_the_one_from_before_is_not_taken_for_it(world: World) -> None:
     former = "a" * 64
     assert world.script("rank_alive.sh", "/s", NAME, former).last == "not made yet"

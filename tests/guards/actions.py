@@ -253,9 +253,23 @@ ROWS = (
     row(
         "healthy only when the new process answers, not the old one's port",
         f"{SCRIPTS}/launched.sh",
-        '    case $before in "$1 $2 "*) no "it is still the one from before" ;; esac\n',
+        '        "$1 $2 "*) no "it is still the one from before" ;;\n',
         "",
         f"{L}::test_only_a_new_process_counts_as_launched",
+    ),
+    row(
+        "what nobody knows of the time before a launch is no new container",
+        f"{SCRIPTS}/launched.sh",
+        '        *) unknown "it runs; whether',
+        '        *) say "it runs; whether',
+        f"{L}::test_without_a_word_of_what_ran_before_nothing_is_a_new_one",
+    ),
+    row(
+        "nothing is launched while docker does not say what runs",
+        f"{SCRIPTS}/launch.sh",
+        '    [ "$before" != unknown ] || cannot',
+        '    [ "$before" != unknown ] || say',
+        f"{L}::test_nothing_is_launched_while_docker_does_not_say_what_runs",
     ),
     row(
         "a rank that ends while the launcher waits for the head is seen",

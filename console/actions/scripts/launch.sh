@@ -13,8 +13,15 @@ main() {
     done
     shift
     mkdir -p "$evidence" 2>/dev/null
-    before=$(head_engine)
-    printf '%s\n' "$before" 2>/dev/null >"$evidence/before.launch"
+    # without it nobody could tell afterwards whether what runs is new: nothing is launched then
+    tries=0
+    while head_engine && [ "$there" = unknown ] && [ "$tries" -lt 2 ]; do
+        tries=$((tries + 1))
+        sleep 1
+    done
+    before=$there
+    [ "$before" != unknown ] || cannot "not launched: what runs there is not known: $seen"
+    { say "$before" >"$evidence/before.launch"; } 2>/dev/null || cannot "not launched: $evidence cannot be written"
     mark="$evidence/launch.began"
     : 2>/dev/null >"$mark"
     cd "$folder" || cannot "$folder cannot be entered"
@@ -56,10 +63,17 @@ ended() {
     exit 143
 }
 
+# head_engine: sets `there` to `none` where nobody asks, `absent`, `unknown`, or ID STARTED STATUS.
 head_engine() {
-    [ "$name" != - ] || return
+    there=none
+    [ "$name" != - ] || return 0
     engine "$socket"
-    look "$name" '{{.Id}} {{.State.StartedAt}} {{.State.Status}}' && say "$seen"
+    look "$name" '{{.Id}} {{.State.StartedAt}} {{.State.Status}}'
+    case $? in
+        0) there=$seen ;;
+        1) there=absent ;;
+        *) there=unknown ;;
+    esac
 }
 
 keep_log() {
@@ -80,13 +94,12 @@ keep_log() {
 # stands BEFORE: whatever the launcher's last line says, this is what is seen.
 stands() {
     [ "$name" != - ] || return
-    after=$(head_engine)
-    if [ -z "$after" ]; then
-        say "seen now: no container $name is there"
-    elif [ "${after% *}" = "${1% *}" ]; then
-        say "seen now: $name is the one from before (${after##* }): this launch replaced nothing on the head"
-    else
-        say "seen now: $name is a new one (${after##* })"
-    fi
+    head_engine
+    case $there in
+        absent) say "seen now: no container $name is there" ;;
+        unknown) say "seen now: whether $name is there is not known: $seen" ;;
+        "${1% *}"' '*) say "seen now: $name is the one from before (${there##* }): this launch replaced nothing on the head" ;;
+        *) say "seen now: $name is a new one (${there##* })" ;;
+    esac
 }
 main "$@" </dev/null

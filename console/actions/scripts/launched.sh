@@ -1,7 +1,7 @@
 # SOCKET CONTAINER EVIDENCE: whether the head's container runs and is not the process from before the launch.
 main() {
     engine "$1"
-    before=''
+    before=unknown
     { read -r before <"$3/before.launch"; } 2>/dev/null
     look "$2" '{{.Id}} {{.State.StartedAt}} {{.State.Status}} {{.State.ExitCode}}'
     case $? in
@@ -11,7 +11,11 @@ main() {
     # shellcheck disable=SC2086
     set -- $seen
     [ "$3" = running ] || no "it is $3 with $4"
-    case $before in "$1 $2 "*) no "it is still the one from before" ;; esac
+    case $before in
+        "$1 $2 "*) no "it is still the one from before" ;;
+        absent | *' '*) ;;
+        *) unknown "it runs; whether it is a new one is not known: nothing says what ran before the launch" ;;
+    esac
     say "a new one runs"
 }
 main "$@" </dev/null

@@ -13,9 +13,9 @@ TAIL = 60
 
 
 def head_engine(job: Job, name: str) -> str:
-    """`ID STARTED STATE` of the head's container; '' for none."""
+    """`ID STARTED STATE` of the head's container; `none` where nobody asks, else `absent`."""
     box = job.box(name) if name != "-" else None
-    return f"{box.id} {stamp(box.started)} {box.state}" if box is not None else ""
+    return f"{box.id} {stamp(box.started)} {box.state}" if box is not None else "none" if name == "-" else "absent"
 
 
 async def launch(job: Job) -> int:
@@ -62,7 +62,7 @@ def keep_log(job: Job, evidence: str, glob: str) -> None:
 def _told(job: Job, name: str, before: str) -> None:
     after = head_engine(job, name)
     state = after.rpartition(" ")[2]
-    if not after:
+    if after == "absent":
         job.say(f"seen now: no container {name} is there")
     elif after.rpartition(" ")[0] == before.rpartition(" ")[0]:
         job.say(f"seen now: {name} is the one from before ({state}): this launch replaced nothing on the head")
