@@ -53,6 +53,7 @@ class Box:
             "Id": self.data["id"],
             "Name": "/" + self.data["name"],
             "Image": self.data.get("image", "sha256:" + "0" * 64),
+            "RestartCount": self.data.get("restarts", 0),
             "State": {
                 "Status": self.status,
                 "Pid": self.data["pid"] if self.alive else 0,
@@ -98,7 +99,7 @@ def start(box: Box) -> None:
         box.data["cmd"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/"
     )
     box.data |= {"pid": child.pid, "born": born(child.pid), "status": "running", "started": str(time.time_ns())}
-    box.data["starts"] = box.data.get("starts", 0) + 1
+    box.data |= {"starts": box.data.get("starts", 0) + 1, "restarts": 0}
     box.save()
 
 

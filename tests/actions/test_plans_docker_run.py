@@ -161,6 +161,52 @@ def test_a_container_that_exits_at_once_ends_the_wait_with_its_code(world: World
     assert world.step(plan.rescue[0]).code == 0
 
 
+def restarting(world: World, letter: str, times: int, **more: Any) -> None:
+    """Its policy has restarted it so often, by what Docker counts."""
+    path = world.boxes / f"{letter}.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "restarts": times, **more}))
+
+
+def test_an_engine_that_its_policy_restarts_has_not_come_up(world: World) -> None:
+    """It crashes at once, Docker starts it again and again: no boot to be waited for until its limit."""
+    lane = Lane(world, serving="always")
+    plan = lane.plan(Verb.ROLLBACK)
+    crash = f"""sleep 1; sed -i 's/"restarts": 0/"restarts": 2/' {world.boxes}/b.json; sleep 300"""
+    world.box("b", "dsv41-v21-RETIRED-REF", ["sh", "-c", crash], status="exited", restarts=7)
+    name, code, words = world.carry_out(plan)[-1]
+    assert (name, code) == ("start-station", 1)
+    assert "restarted by its policy 2 times, after " in words, words
+
+
+def test_a_worker_that_its_policy_restarts_ends_the_wait_for_the_head(world: World) -> None:
+    world.box("b", "worker", ["sleep", "300"], status="exited", restarts=7)
+    ask = ["/s", "b" * 64, str(world.evidence)]
+    assert world.script("container_runs.sh", *ask).last == "not started yet"
+    start = ["/s", "b" * 64, "-", "-", str(world.evidence), str(world.state)]
+    assert world.script("start_container.sh", *start).code == 0
+    assert world.script("container_runs.sh", *ask).last == "running"
+    restarting(world, "b", 1)
+    done = world.script("container_runs.sh", *ask)
+    assert (done.code, done.last) == (1, "restarted by its policy once")
+    restarting(world, "b", 2, status="restarting", code=3)
+    done = world.script("container_runs.sh", *ask)
+    assert (done.code, done.last) == (1, "restarted by its policy 2 times, last exit code 3")
+
+
+def test_how_often_it_was_restarted_before_this_operation_does_not_count(world: World) -> None:
+    """It was running already, with restarts of last month; a second try of the step counts from the first one."""
+    world.box("b", "worker", ["sleep", "300"])
+    world.docker("start", "worker")
+    restarting(world, "b", 7)
+    start = ["/s", "b" * 64, "-", "-", str(world.evidence), str(world.state)]
+    ask = ["/s", "b" * 64, str(world.evidence)]
+    assert world.script("start_container.sh", *start).code == 0
+    assert world.script("container_runs.sh", *ask).last == "running"
+    restarting(world, "b", 8)
+    assert world.script("start_container.sh", *start).code == 0
+    assert world.script("container_runs.sh", *ask).last == "restarted by its policy once"
+
+
 def test_a_port_that_somebody_else_took_is_named_and_nothing_is_started(world: World) -> None:
     port = free_port()
     world.box("b", "retired", world.engine(port), status="exited")

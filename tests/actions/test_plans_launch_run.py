@@ -185,6 +185,21 @@ def test_a_rank_that_ends_is_seen_and_the_one_from_before_is_not_taken_for_it(wo
     assert (done.code, done.last) == (1, "it is exited with 137, out of memory")
 
 
+def test_a_rank_that_its_policy_restarts_has_ended(world: World) -> None:
+    world.box("b", NAME, ["sleep", "300"])
+    world.docker("start", NAME)
+    path = world.boxes / "b.json"
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps({**data, "restarts": 1}))
+    for script, more in (("rank_alive.sh", "a" * 64), ("launched.sh", str(world.evidence))):
+        done = world.script(script, "/s", NAME, more)
+        assert (done.code, done.last) == (1, "restarted by its policy once"), script
+    path.write_text(json.dumps({**data, "restarts": 3, "status": "restarting", "code": 9}))
+    for script, more in (("rank_alive.sh", "a" * 64), ("launched.sh", str(world.evidence))):
+        done = world.script(script, "/s", NAME, more)
+        assert (done.code, done.last) == (1, "restarted by its policy 3 times, last exit code 9"), script
+
+
 def test_survivors_are_stopped_and_what_ran_before_is_left_alone(world: World) -> None:
     world.box("a", NAME, ["sleep", "300"])
     world.docker("start", NAME)

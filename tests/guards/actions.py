@@ -272,6 +272,14 @@ ROWS = (
         f"{L}::test_nothing_is_launched_while_docker_does_not_say_what_runs",
     ),
     row(
+        "an engine that its policy restarts while it comes up has not come up",
+        f"{SCRIPTS}/lib.sh",
+        '    [ "$1" -gt "$2" ] || [ "$3" = restarting ] || return 1\n',
+        "    return 1\n",
+        f"{D}::test_a_worker_that_its_policy_restarts_ends_the_wait_for_the_head",
+        f"{L}::test_a_rank_that_its_policy_restarts_has_ended",
+    ),
+    row(
         "a rank that ends while the launcher waits for the head is seen",
         f"{SCRIPTS}/rank_alive.sh",
         '    no "it is $2 with $3$oom"\n',

@@ -58,6 +58,16 @@ look() {
     return 2
 }
 
+# restarted COUNT FLOOR STATUS CODE: whether its restart policy has started it again, by what Docker counts, since FLOOR;
+# sets `words`. A `docker start` counts from 0 again. Its last exit code is known only until it runs again.
+restarted() {
+    case $1:$2 in *[!0-9:]* | :* | *:) return 1 ;; esac
+    [ "$1" -gt "$2" ] || [ "$3" = restarting ] || return 1
+    words="restarted by its policy $(($1 - $2)) times"
+    case $(($1 - $2)) in 0) words="its policy restarts it" ;; 1) words="restarted by its policy once" ;; esac
+    [ "$3" != restarting ] || words="$words, last exit code $4"
+}
+
 # birth PID: sets `born` (ticks since boot), `mood` (its state's letter) and `above` (its parent); false when it is gone.
 birth() {
     row=''

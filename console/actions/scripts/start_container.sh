@@ -1,24 +1,25 @@
 # SOCKET ID POLICY INSTEAD EVIDENCE STATE [BASE HEALTH NAME SECONDS]: starts one container by id.
 # POLICY: its restart policy from now on; `-`: the one that STATE kept of it, if any. A policy that STATE kept of INSTEAD,
 # the container that served before (`-`: none), goes before POLICY. With BASE it waits until the lane
-# serves NAME there, at most SECONDS, and ends at once when the container does.
+# serves NAME there, at most SECONDS, and ends at once when the container does, or its policy restarts it.
 main() {
     engine "$1"
     id=$2 policy=$3 instead=$4 evidence=$5 state=$6 base=${7:-} health=${8:-} name=${9:-} most=${10:-0}
-    look "$id" '{{.State.Status}} {{.State.StartedAt}} {{.HostConfig.RestartPolicy.Name}}:{{.HostConfig.RestartPolicy.MaximumRetryCount}}'
+    look "$id" '{{.State.Status}} {{.State.StartedAt}} {{.HostConfig.RestartPolicy.Name}}:{{.HostConfig.RestartPolicy.MaximumRetryCount}} {{.RestartCount}}'
     case $? in
         1) no "container removed" ;;
         2) cannot "$seen" ;;
     esac
     # shellcheck disable=SC2086
     set -- $seen
-    status=$1 before=$2 former=${3%:0}
+    status=$1 before=$2 former=${3%:0} restarts=$4
     began=$(now)
     case $status in
         running) say "it runs already" ;;
         paused) ask 60 unpause "$id" >/dev/null || no "it is paused, and cannot be unpaused" ;;
         *) start ;;
     esac
+    since
     returns
     [ -n "$base" ] || { say "started" && exit 0; }
     until_serves
@@ -30,9 +31,21 @@ start() {
         '' | *[!0-9]*) ;;
         *) if hears "${port%/}"; then no "somebody else listens on ${port%/}: it could not serve there"; fi ;;
     esac
-    mkdir -p "$evidence" 2>/dev/null
     said=$(ask 120 start "$id" 2>&1 >/dev/null) || no "docker start: $(printf '%.300s' "$said" | tr '\n\t' '  ')"
-    say "$before" 2>/dev/null >"$evidence/started.$(short "$id")"
+}
+
+# since: sets `floor`, how often its policy had restarted it when this operation began with it, and notes it: for
+# container_runs.sh, and for a second try of this step.
+since() {
+    started="$evidence/started.$(short "$id")"
+    floor=''
+    case $status in running | paused) { read -r _ floor _ <"$started"; } 2>/dev/null ;; esac
+    if [ -z "$floor" ] && floor=$restarts && [ "$floor" != 0 ] && [ "$status" != running ] && [ "$status" != paused ]; then
+        # docker start counts from 0 again, unless it found it in the pause between two restarts
+        look "$id" '{{.RestartCount}}' && [ "$seen" -ge "$floor" ] 2>/dev/null || floor=0
+    fi
+    mkdir -p "$evidence" 2>/dev/null
+    say "$before $floor" 2>/dev/null >"$started"
 }
 
 returns() {
@@ -72,14 +85,15 @@ until_serves() {
 }
 
 still_runs() {
-    look "$id" '{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}}'
+    look "$id" '{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}} {{.RestartCount}}'
     case $? in
         1) no "container removed while it started" ;;
         2) return ;;
     esac
-    case $seen in running* | restarting*) return ;; esac
     # shellcheck disable=SC2086
     set -- $seen
+    if restarted "$4" "$floor" "$1" "$2"; then no "$words, after $(($(now) - began)) s"; fi
+    [ "$1" != running ] || return
     oom=''
     [ "$3" != true ] || oom=', out of memory'
     no "it is $1 with $2$oom after $(($(now) - began)) s"
