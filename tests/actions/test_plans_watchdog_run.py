@@ -218,7 +218,7 @@ def test_arming_removes_both_flags_and_starts_the_unit(world: World) -> None:
     world.command("systemctl", f'echo "$@" >>{world.folder}/asked; [ "$1" != is-active ] || exit 3')
     assert world.script("file_absent.sh", str(pause)).code == 1
     done = world.script("watchdog_on.sh", "system", "dog.service", str(pause), str(gaveup))
-    assert (done.code, done.last) == (0, "dog.service started")
+    assert (done.code, done.last) == (0, "systemctl start dog.service")
     assert not pause.exists() and not gaveup.exists()
     assert "start -- dog.service" in (world.folder / "asked").read_text()
     assert world.script("file_absent.sh", str(pause)).code == 0
@@ -244,6 +244,18 @@ def test_only_a_unit_that_answers_is_known(world: World, code: int, said: str, a
     for manager in ("user", "system"):
         assert world.script("unit_is.sh", manager, "dog.service", "active").code == active
         assert world.script("unit_is.sh", manager, "dog.service", "inactive").code == inactive
+
+
+@pytest.mark.parametrize("manager", ["user", "system"])
+def test_a_unit_that_takes_long_is_waited_for_by_what_is_asked_afterwards(world: World, manager: str) -> None:
+    """A client that gave up says nothing of the job: memory of 250 GB takes longer to give back than it waited."""
+    world.command("timeout", 'shift 3; exec /usr/bin/timeout -k 1 0.2 "$@"')
+    world.command("systemctl", 'case $* in *is-active*) echo deactivating; exit 3 ;; esac; exec sleep 30')
+    done = world.script("unit.sh", "stop", manager, "engine.service")
+    assert (done.code, done.last) == (0, "systemctl stop engine.service: not through after 100 s, it goes on")
+    assert world.script("unit_is.sh", manager, "engine.service", "inactive").code == 1, "and it is not stopped by that"
+    done = world.script("watchdog_on.sh", manager, "dog.service")
+    assert (done.code, done.last) == (0, "systemctl start dog.service: not through after 20 s, it goes on")
 
 
 def test_a_unit_that_cannot_be_stopped_says_why(world: World) -> None:

@@ -280,6 +280,13 @@ ROWS = (
         f"{L}::test_a_rank_that_its_policy_restarts_has_ended",
     ),
     row(
+        "a unit that takes long to stop is waited for, not called failed",
+        f"{SCRIPTS}/lib.sh",
+        "        124 | 137) say ",
+        "        124 | 137) no ",
+        f"{W}::test_a_unit_that_takes_long_is_waited_for_by_what_is_asked_afterwards",
+    ),
+    row(
         "a rank that ends while the launcher waits for the head is seen",
         f"{SCRIPTS}/rank_alive.sh",
         '    no "it is $2 with $3$oom"\n',

@@ -224,15 +224,27 @@ locked() {
     number "$owner" || owner=''
 }
 
-# control MANAGER ARG...: systemctl of the system (with sudo where that is needed to change something) or of this user.
+# control SECONDS MANAGER ARG...: systemctl of the system (with sudo where that is needed to change something) or of this
+# user, waited for within SECONDS.
 control() {
-    control_of=$1
-    shift
+    control_within=$1 control_of=$2
+    shift 2
     if [ "$control_of" = user ]; then
-        XDG_RUNTIME_DIR=${XDG_RUNTIME_DIR:-/run/user/$(id -u)} timeout -k 2 100 systemctl --user "$@" </dev/null
+        XDG_RUNTIME_DIR=${XDG_RUNTIME_DIR:-/run/user/$(id -u)} timeout -k 2 "$control_within" systemctl --user "$@" </dev/null
     elif [ "$1" = is-active ] || [ "$(id -u)" = 0 ]; then
-        timeout -k 2 100 systemctl "$@" </dev/null
+        timeout -k 2 "$control_within" systemctl "$@" </dev/null
     else
-        timeout -k 2 100 sudo -n systemctl "$@" </dev/null
+        timeout -k 2 "$control_within" sudo -n systemctl "$@" </dev/null
     fi
+}
+
+# job SECONDS MANAGER start|stop UNIT: has systemd do it. What takes longer goes on without us: whoever asks what the unit
+# is waits for it, as long as the step may last. Ends the script with 1 where systemd refuses.
+job() {
+    said=$(control "$1" "$2" "$3" -- "$4" 2>&1)
+    case $? in
+        0) say "systemctl $3 $4" ;;
+        124 | 137) say "systemctl $3 $4: not through after $1 s, it goes on" ;;
+        *) no "systemctl $3: $(printf '%.300s' "$said" | tr '\n\t' '  ')" ;;
+    esac
 }

@@ -1,6 +1,5 @@
-# start|stop MANAGER UNIT: starts or stops a systemd unit.
+# start|stop MANAGER UNIT: starts or stops a systemd unit; one that takes long is left to whoever asks what the unit is.
 main() {
-    said=$(control "$2" "$1" -- "$3" 2>&1) || no "systemctl $1: $(printf '%.300s' "$said" | tr '\n\t' '  ')"
-    say "systemctl $1 $3"
+    job 100 "$2" "$1" "$3"
 }
 main "$@" </dev/null

@@ -1,6 +1,6 @@
 # MANAGER UNIT active|inactive: what the unit is. A bus that does not answer, or an unknown unit, leaves it open.
 main() {
-    said=$(control "$1" is-active -- "$2" 2>&1)
+    said=$(control 100 "$1" is-active -- "$2" 2>&1)
     code=$?
     word=$(printf '%s\n' "$said" | head -n 1)
     case $code:$word in

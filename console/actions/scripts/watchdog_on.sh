@@ -9,8 +9,7 @@ main() {
         say "$flag removed"
     done
     [ "$unit" = - ] && exit 0
-    control "$manager" is-active -- "$unit" >/dev/null 2>&1 && exit 0
-    said=$(control "$manager" start -- "$unit" 2>&1) || no "systemctl start: $(printf '%.300s' "$said" | tr '\n\t' '  ')"
-    say "$unit started"
+    control 20 "$manager" is-active -- "$unit" >/dev/null 2>&1 && exit 0
+    job 20 "$manager" start "$unit"
 }
 main "$@" </dev/null

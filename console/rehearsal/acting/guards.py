@@ -117,7 +117,7 @@ async def watchdog_on(job: Job) -> int:
         rows = job.read(f"/units/{manager}/{unit}") or ""
         if dog.model.unit == unit and "ActiveState=active" not in rows:
             dog.become("armed")
-            job.say(f"{unit} started")
+            job.say(f"systemctl start {unit}")
     return 0
 
 
