@@ -107,7 +107,18 @@ class Deciding:
                 return (await files.read(link, folder, CURRENT)).text.strip()
         return ""
 
-    async def no_other(self, lane: str, verb: Verb, newest: str) -> None:
+    async def until_shown(self, lane: str, op: str) -> None:
+        """Wait until the picture shows this operation as the newest one, for NEWEST_S at most."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(NEWEST_S if OPERATION.fullmatch(op) else 0.0):
+                while not self._shows(lane, op):  # noqa: ASYNC110 - a snapshot is asked for
+                    await asyncio.sleep(0.05)
+
+    def _shows(self, lane: str, op: str) -> bool:
+        acting = acting_of(self.view(lane))
+        return acting is not None and acting.operation is not None and acting.operation.id == op
+
+    async def no_other(self, lane: str, verb: Verb | None, newest: str) -> None:
         """Raises Refused where the head names a newer operation than the one that was seen: it was begun just now, by
         this console or by another one, and may run. Says whose it is, as the head has it at this moment."""
         reading, now = self.view(lane).acting, self._ground.snapshot().now
@@ -116,7 +127,7 @@ class Deciding:
         if acting is not None and newest != seen and OPERATION.fullmatch(newest):
             raise Refused(await self._just_begun(lane, verb, newest))
 
-    async def _just_begun(self, lane: str, verb: Verb, op: str) -> str:
+    async def _just_begun(self, lane: str, verb: Verb | None, op: str) -> str:
         """What an operation is that this console has not read yet, in safe words."""
         link, folder = self.tenure.way(lane)
         plan = journal = None
@@ -130,7 +141,7 @@ class Deciding:
         whole = journal.size == len(journal.data)
         found = read_operation(op, lane, plan.text, journal.text if journal.there else None, whole, [])
         what = f"{found.verb} by {found.operator or 'another console'} (operation {found.id})"
-        if found.ended is None and found.verb == verb.value:
+        if verb is not None and found.ended is None and found.verb == verb.value:
             return f"{what} runs already: attach to it, or end it first"
         return f"{what} was begun since this was shown, it is {found.state.value}; look again"
 

@@ -25,6 +25,7 @@ from console.execution.inflight import alone, beginning
 from console.execution.ledger import Entry, Ledger, LedgerError, ledger_file
 from console.execution.policy import Confirmation, Decision, Grant, Refused
 from console.execution.recording import NOT_BEGUN, Recording
+from console.execution.settling import Settling
 from console.execution.situation import is_mine, me
 from console.execution.tenure import Ground, HeldByAnother, Tenure
 from console.readings.acting_types import Lease, Operation, OperationState
@@ -70,7 +71,7 @@ class Hands:
         self.deciding = Deciding(ground, self.own, self.tenure, self._ledger, read_only=read_only)
         self.deciding.here = self._carrying.runs_here
         self._holding = Holding(ground, self.deciding, self._carrying, self.recording, self._ledger, tell)
-        self._acting = asyncio.Lock()
+        self._settling = Settling(ground, self._ledger, self.tenure)
         self._tasks: set[asyncio.Task[None]] = set()
         self._whole_tasks: set[asyncio.Task[Any]] = set()
 
@@ -91,11 +92,13 @@ class Hands:
         await asyncio.gather(*ending, return_exceptions=True)
         snapshot = self._ground.snapshot()
         busy = {view.name for view in snapshot.lanes if runs(view) is not None or windowed(view)}
-        busy |= self.deciding.frozen.keys() | self.recording.lanes()
+        busy |= self.deciding.frozen.keys() | self.recording.lanes() | self.tenure.taken() | self._carrying.here()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LET_GO_S):
                 await self.recording.flush()
-                await self.tenure.close(frozenset(busy | self._carrying.here()))
+                for lane in self.tenure.to_give_back() - busy:
+                    await self._settling.settled(lane)
+        await self.tenure.close()
         await self._carrying.close()
 
     async def plan(self, lane: str, verb: Verb, wish: Wish = NO_WISH) -> tuple[Plan, Decision]:
@@ -125,7 +128,7 @@ class Hands:
         return await asyncio.shield(task)
 
     async def _begin(self, plan: Plan, decision: Decision, confirmation: Confirmation, wish: Wish) -> Begun:
-        async with self._acting, alone(self._ledger.file, plan.lane) as first:
+        async with self.tenure.turn(plan.lane), alone(self._ledger.file, plan.lane) as first:
             if not first and plan.verb is not Verb.ROLLBACK:
                 raise Refused(f"another console of yours is just beginning something on {plan.lane}; look again")
             if not decision.break_glass and not plan.unknown:
@@ -164,6 +167,8 @@ class Hands:
             if plan.verb is not Verb.ROLLBACK:
                 raise Refused(words)
             self._tell(words)  # the way back waits for nobody
+        if held is not None:
+            await self.tenure.still(plan.lane, held, ask=bool(ends))  # what was ended may have taken its time
         try:
             return await self._carrying.begin(view, plan, op, held, grant, ledgered=ledgered, deadline=deadline)
         except Unclear:
@@ -198,7 +203,7 @@ class Hands:
             replace(plan, refused="", unknown=()), NO_WISH, ledger_ok=await self.deciding.writable()
         )
         confirmation = Confirmation(policy.How.NAME, found.plan_id, policy.clock(), name=typed)
-        async with self._acting:
+        async with self._settling.by_itself(lane):
             grant = policy.grant(decision, confirmation, found.plan_id, policy.clock())
             policy.take_up(grant, found.plan_id, verb, lane, policy.clock(), decision.epoch)
             held, came_from = await self.tenure.hold(view, found.verb, over=decision.takes_over)

@@ -16,9 +16,11 @@ from console.execution.deciding import NO_WISH, Deciding, windowed
 from console.execution.ledger import CARRIED_ON, Entry, Ledger, LedgerError
 from console.execution.policy import Refused
 from console.execution.recording import Recording
+from console.execution.settling import Settling
 from console.execution.tenure import Ground
-from console.readings.acting_types import Lease
+from console.readings.acting_types import Lease, Operation, OperationState
 from console.sanitize import word
+from console.snapshot import LaneView
 
 STANDING_S = 15.0
 """Seconds for finding out how the head reaches its ranks."""
@@ -39,6 +41,7 @@ class Holding:
         self._ground, self._deciding, self._carrying = ground, deciding, carrying
         self._recording, self._ledger, self._tell = recording, ledger, tell
         self._tenure = deciding.tenure
+        self._settling = Settling(ground, ledger, self._tenure)
         self.tasks: set[asyncio.Task[None]] = set()
 
     async def open_window(
@@ -46,7 +49,8 @@ class Holding:
     ) -> str:
         """Open a switch window: the lease is taken, way back and target are frozen."""
         try:
-            opened = await self._opened(lane, window.Opening(typed, reason, deadline_s, without_way_back))
+            async with self._settling.by_itself(lane):
+                opened = await self._opened(lane, window.Opening(typed, reason, deadline_s, without_way_back))
         except Refused as refused:
             return f"no window was opened: {refused}"
         back = f"B leads back to {opened.target}" if opened.target else "no way back"
@@ -106,7 +110,8 @@ class Holding:
     async def close_window(self, lane: str, typed: str) -> str:
         """Close it, and give the lease back."""
         try:
-            words = await self._closed(lane, typed)
+            async with self._settling.by_itself(lane):
+                words = await self._closed(lane, typed)
         except Refused as refused:
             return f"the window stays open: {refused}"
         return words
@@ -118,13 +123,16 @@ class Holding:
 
     async def _closed(self, lane: str, typed: str) -> str:
         self._may_write()
-        view = self._deciding.view(lane)
         opened = await self._tenure.read_window(lane)
         if opened is None:
             raise Refused("none is open on this lane")
+        newest = await self._deciding.newest(lane)  # what was begun a moment ago goes under the lease of this window
+        await self._deciding.until_shown(lane, newest)
+        await self._deciding.no_other(lane, None, newest)
+        view = self._deciding.view(lane)
         held, _ = await self._tenure.hold(view, "close the window")
         acting = view.acting.value if view.acting is not None else None
-        running = runs(view)
+        running = self._under_way(view)
         closing = window.Closing(
             self._deciding.own.operator,
             holds=True,
@@ -140,11 +148,18 @@ class Holding:
         await self._tenure.release(lane)
         return words
 
+    def _under_way(self, view: LaneView) -> Operation | None:
+        """What runs, also what was just begun here and has not spoken yet."""
+        found = view.acting.value.operation if view.acting is not None and view.acting.value is not None else None
+        silent = found is not None and found.state is OperationState.UNKNOWN
+        return found if silent and view.name in self._recording.lanes() else runs(view)
+
     async def offer(self, lane: str, to: str) -> str:
         """Offer the lease to another operator; '' takes the offer back."""
         try:
             self._may_write()
-            await self._tenure.offer(self._deciding.view(lane), to)
+            async with self._tenure.turn(lane):
+                await self._tenure.offer(self._deciding.view(lane), to)
             await self.note(lane, f"{lane} offered to {word(to, 80) or 'nobody any more'}", 0)
         except Refused as refused:
             return f"not offered: {refused}"
@@ -154,9 +169,10 @@ class Holding:
         """Take a lease that was offered to us."""
         try:
             self._may_write()
-            held, came_from = await self._tenure.accept(self._deciding.view(lane))
-            await self.note(lane, f"{lane} accepted", held.epoch, "", came_from)
-            more = await self._adopt(lane, held)
+            async with self._tenure.turn(lane):
+                held, came_from = await self._tenure.accept(self._deciding.view(lane))
+                await self.note(lane, f"{lane} accepted", held.epoch, "", came_from)
+                more = await self._adopt(lane, held)
         except Refused as refused:
             return f"not accepted: {refused}"
         return f"{lane} is yours now, from {came_from or 'nobody'}{more}"
@@ -167,9 +183,10 @@ class Holding:
             return f"not taken over: type the lane's name, {lane}"
         try:
             self._may_write()
-            held, came_from = await self._tenure.hold(self._deciding.view(lane), "taken over", over=True)
-            await self.note(lane, f"{lane} taken over", held.epoch, "", came_from)
-            more = await self._adopt(lane, held) if came_from else ""
+            async with self._tenure.turn(lane):
+                held, came_from = await self._tenure.hold(self._deciding.view(lane), "taken over", over=True)
+                await self.note(lane, f"{lane} taken over", held.epoch, "", came_from)
+                more = await self._adopt(lane, held) if came_from else ""
         except Refused as refused:
             return f"not taken over: {refused}"
         return f"{lane} is yours now, taken from {came_from}{more}" if came_from else f"{lane} is yours"

@@ -39,9 +39,10 @@ def beginning(ledger: Path, op: str) -> Iterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def alone(ledger: Path, lane: str) -> AsyncIterator[bool]:
+async def alone(ledger: Path, lane: str, *, wait: float | None = None) -> AsyncIterator[bool]:
     """One beginning at a time on a lane: consoles of one operator here share its lease, so that no fence parts them.
-    False where another one is at it still after WAIT_S; True also where no file can be made."""
+    False where another one is at it still after `wait` seconds, WAIT_S if left out; True also where no file can be
+    made."""
     descriptor = -1
     with contextlib.suppress(OSError):
         folder = ledger.parent / FOLDER
@@ -49,14 +50,14 @@ async def alone(ledger: Path, lane: str) -> AsyncIterator[bool]:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(folder / f"@{lane}", flags, 0o600)
     try:
-        yield descriptor < 0 or await _locked(descriptor)
+        yield descriptor < 0 or await _locked(descriptor, WAIT_S if wait is None else wait)
     finally:
         if descriptor >= 0:
             os.close(descriptor)
 
 
-async def _locked(descriptor: int) -> bool:
-    for _ in range(round(WAIT_S / _POLL_S)):
+async def _locked(descriptor: int, wait: float) -> bool:
+    for _ in range(max(1, round(wait / _POLL_S))):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -20,6 +20,7 @@ from console.execution.inflight import is_beginning
 from console.execution.ledger import CARRIED_ON, Entry, Ledger, LedgerError
 from console.execution.sequence_console import InConsole
 from console.execution.sequence_head import newest_run
+from console.execution.settling import Settling
 from console.execution.tenure import Ground, Tenure
 from console.readings.acting import CURRENT
 from console.readings.acting_operation import FRESH_S, read_operation
@@ -73,6 +74,9 @@ class Recording:
 
     def __init__(self, ground: Ground, ledger: Ledger, tenure: Tenure, tell: Callable[[str], None]) -> None:
         self._ground, self._ledger, self._tenure, self._tell = ground, ledger, tenure, tell
+        self._settling = Settling(ground, ledger, tenure)
+        self._over: set[str] = set()
+        """Lanes on which something of ours has ended: their lease is given back as soon as nothing is under way."""
         self._open: dict[str, _Open] = {}
         self._owed: list[Entry] = []
         self._due: dict[str, float] = {}
@@ -172,6 +176,7 @@ class Recording:
                     self._ended_here.pop(0)
                 for view in self._ground.snapshot().lanes:
                     await self._look(view)
+                await self._settle()
             except LedgerError as error:
                 self._complain(error)
             else:
@@ -196,7 +201,6 @@ class Recording:
         if operation.ended is None and operation.runs_on != "console" and await self._lives(operation, kept):
             return  # its journal is silent, its runner is not gone: a busy head takes its time to begin
         await self._ended(view.name, operation, kept)
-        await self._settle(view)
 
     async def _lives(self, operation: Operation, kept: _Open) -> bool:
         """Whether the head itself says that a runner still has it, or does not say; asked every UP_EVERY_S."""
@@ -251,7 +255,7 @@ class Recording:
                 except LedgerError as error:
                     self._complain(error)
 
-    async def _clear_up(self, op: str, kept: _Open, view: LaneView) -> None:
+    async def _clear_up(self, op: str, kept: _Open, _: LaneView) -> None:
         """Whether a start of this console without an answer has begun. Raises LedgerError."""
         link, folder = self._tenure.way(kept.lane)
         late = asyncio.get_running_loop().time() - (kept.sent or 0.0) > LOST_S
@@ -267,7 +271,7 @@ class Recording:
                 self._open.pop(op, None)
                 self._tell(f"{op} never began: its start was lost on the way, and cannot arrive any more")
                 self.sync_soon(kept.lane)
-                await self._settle(view)
+                self._over.add(kept.lane)
 
     def _began(self, op: str, kept: _Open) -> None:
         if kept.sent is not None:
@@ -316,6 +320,7 @@ class Recording:
         await self._write(operation, kept, None)
         self._after.ended(lane, operation, kept.epoch)
         self._open.pop(operation.id, None)
+        self._over.add(lane)
         self._tell(f"{operation.verb} {operation.state.value}: {operation.words or operation.title}")
 
     async def _write(self, operation: Operation, kept: _Open, step: StepView | None) -> None:
@@ -338,12 +343,13 @@ class Recording:
         await asyncio.to_thread(self._ledger.once, Kind.OUTCOME if step is None else Kind.NOTE, entry)
         self.sync_soon(kept.lane)
 
-    async def _settle(self, view: LaneView) -> None:
-        """Give the lease back once nothing is under way and no window is open."""
-        acting = view.acting.value if view.acting is not None else None
-        if acting is not None and acting.window is None and self._tenure.held(view.name) is not None:
-            await self.sync(view.name)
-            await self._tenure.release(view.name)
+    async def _settle(self) -> None:
+        """Give leases back where nothing of ours is open any more."""
+        for lane in self._over - {one.lane for one in self._open.values() if one.since is None}:
+            if self._settling.idle(lane):
+                await self.sync(lane)
+                if await self._settling.settled(lane):
+                    self._over.discard(lane)
 
     async def sync(self, lane: str) -> bool:
         """Copy to the lane's head what it has not got; whether it has all now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -67,6 +68,20 @@ class Tenure:
         self._ground, self.own = ground, own
         self._keepers: dict[str, Keeper] = {}
         self._given_back: dict[str, int] = {}
+        self._turns: dict[str, asyncio.Lock] = {}
+
+    def turn(self, lane: str) -> asyncio.Lock:
+        """Held by whatever begins on a lane or changes its lease or window, so that none of it lets go of the lease
+        under which another is just beginning."""
+        return self._turns.setdefault(lane, asyncio.Lock())
+
+    def taken(self) -> frozenset[str]:
+        """Lanes whose turn is taken now."""
+        return frozenset(lane for lane, turn in self._turns.items() if turn.locked())
+
+    def to_give_back(self) -> frozenset[str]:
+        """Lanes whose lease this console keeps, and offers to nobody."""
+        return frozenset(lane for lane, keeper in self._keepers.items() if not keeper.lease.offered_to)
 
     def given_back(self, lane: str) -> int:
         """The epoch under which this console held the lane when it gave it back last; 0 without one."""
@@ -121,6 +136,15 @@ class Tenure:
         answer = await lease.take(link, folder, own.operator, own.console, purpose, over=True, seen=current.id)
         return self._keep(view.name, answer)
 
+    async def still(self, lane: str, held: Lease, *, ask: bool) -> None:
+        """Raises Refused unless that lease is ours still; `ask`: by the head's own word of now, whatever was known."""
+        keeper = self._keepers.get(lane)
+        if keeper is not None and ask and not keeper.lost.is_set():
+            await keeper.renew()  # one that does not answer changes nothing
+        if keeper is None or keeper.lease.epoch != held.epoch or not await keeper.mine():
+            words = self.lost(lane) or (keeper.words if keeper is not None else "") or "it was given back"
+            raise HeldByAnother(f"the lease is not ours any more: {words}")
+
     async def release(self, lane: str) -> None:
         """Give the lease back, if it is ours."""
         keeper = self._keepers.pop(lane, None)
@@ -130,14 +154,10 @@ class Tenure:
             if (await keeper.release()).granted:
                 self._ground.told(lane, LEASE, None)
 
-    async def close(self, keep: frozenset[str]) -> None:
-        """Stop renewing; leases of lanes in `keep`, and those on offer, run out by themselves; the others are given
-        back."""
+    async def close(self) -> None:
+        """Stop renewing: leases that were not given back run out by themselves."""
         for lane in tuple(self._keepers):
-            if lane in keep or self._keepers[lane].lease.offered_to:
-                await self._drop(lane)
-            else:
-                await self.release(lane)
+            await self._drop(lane)
 
     async def offer(self, view: LaneView, to: str) -> None:
         """Offer the lease to another operator, who may accept it when this console is gone. Raises Refused."""

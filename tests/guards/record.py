@@ -13,6 +13,8 @@ RECORDING = "console/execution/recording.py"
 CARRYING = "console/execution/carrying.py"
 INFLIGHT = "console/execution/inflight.py"
 TENURE = "console/execution/tenure.py"
+SETTLING = "console/execution/settling.py"
+HOLDING = "console/execution/holding.py"
 KEEPER = "console/execution/lease.py"
 LEASE = "console/execution/scripts/lease.sh"
 SITUATION = "console/execution/situation.py"
@@ -22,6 +24,7 @@ H = "tests/execution/test_hands.py"
 G = "tests/execution/test_hands_holding.py"
 M = "tests/execution/test_hands_last_look.py"
 E = "tests/execution/test_lease.py"
+K = "tests/execution/test_hands_lease_kept.py"
 I = "tests/execution/test_inflight.py"  # noqa: E741
 
 ROWS = (
@@ -158,6 +161,39 @@ ROWS = (
         "    except OSError:\n        return True\n    finally:\n",
         "    except OSError:\n        return True\n    else:\n        return True\n    finally:\n",
         f"{I}::test_a_console_that_is_killed_begins_nothing_any_more",
+    ),
+    row(
+        "a lease is not given back under what is just being begun",
+        SETTLING,
+        """        if self._tenure.turn(lane).locked() or not self.idle(lane):
+            return False
+        async with self._tenure.turn(lane), alone(self._ledger.file, lane, wait=0.0) as first:
+            if not first:
+                return False
+""",
+        "        if True:\n",
+        f"{K}::test_the_end_of_what_a_rollback_ended_does_not_give_its_lease_back",
+    ),
+    row(
+        "a lease is not given back under what another console of ours has just begun",
+        SETTLING,
+        "if found.unknown or unread or not self.idle(lane):",
+        "if found.unknown or not self.idle(lane):",
+        f"{K}::test_what_another_console_of_ours_has_begun_keeps_the_lease",
+    ),
+    row(
+        "a lease that was lost while something was ended begins nothing",
+        HANDS,
+        "await self.tenure.still(plan.lane, held, ask=bool(ends))",
+        "pass",
+        f"{K}::test_a_lease_that_was_lost_while_something_was_ended_begins_nothing",
+    ),
+    row(
+        "a window is not closed over what is just being begun",
+        HOLDING,
+        "            async with self._settling.by_itself(lane):\n                words = await self._closed(lane, typed)\n",
+        "            words = await self._closed(lane, typed)\n",
+        f"{K}::test_a_window_is_not_closed_over_what_is_being_begun",
     ),
     row(
         "an outcome is told once by however many consoles",
