@@ -191,7 +191,8 @@ ROWS = (
     row(
         "a window is not closed over what is just being begun",
         HOLDING,
-        "            async with self._settling.by_itself(lane):\n                words = await self._closed(lane, typed)\n",
+        "            async with self._settling.by_itself(lane):\n"
+        "                words = await self._closed(lane, typed)\n",
         "            words = await self._closed(lane, typed)\n",
         f"{K}::test_a_window_is_not_closed_over_what_is_being_begun",
     ),
