@@ -250,7 +250,7 @@ def test_only_a_unit_that_answers_is_known(world: World, code: int, said: str, a
 def test_a_unit_that_takes_long_is_waited_for_by_what_is_asked_afterwards(world: World, manager: str) -> None:
     """A client that gave up says nothing of the job: memory of 250 GB takes longer to give back than it waited."""
     world.command("timeout", 'shift 3; exec /usr/bin/timeout -k 1 0.2 "$@"')
-    world.command("systemctl", 'case $* in *is-active*) echo deactivating; exit 3 ;; esac; exec sleep 30')
+    world.command("systemctl", "case $* in *is-active*) echo deactivating; exit 3 ;; esac; exec sleep 30")
     done = world.script("unit.sh", "stop", manager, "engine.service")
     assert (done.code, done.last) == (0, "systemctl stop engine.service: not through after 100 s, it goes on")
     assert world.script("unit_is.sh", manager, "engine.service", "inactive").code == 1, "and it is not stopped by that"
