@@ -22,6 +22,7 @@ from console.readings.look import Look
 from console.readings.rows import RowState
 from console.readings.scrape import ScrapeVerdict
 from console.readings.watchdog import WatchdogState
+from console.rehearsal import Rehearsal
 from console.rehearsal.scenario import Scenario, load_scenario
 from console.snapshot import LaneView, Snapshot
 
@@ -51,9 +52,11 @@ def for_good(scenario: Scenario) -> Scenario:
 
 
 @asynccontextmanager
-async def watched(scenario: str, speed: float = SPEED, **of_lane: float) -> AsyncIterator[tuple[Inside, Feed]]:
+async def watched(
+    scenario: str, speed: float = SPEED, play: type[Rehearsal] = Inside, **of_lane: float
+) -> AsyncIterator[tuple[Rehearsal, Feed]]:
     """The real feed on a scenario without its happy end; `of_lane` are other values for its lanes."""
-    async with Inside(for_good(load_scenario(scenario)), speed) as rehearsal:
+    async with play(for_good(load_scenario(scenario)), speed) as rehearsal:
         rates = rehearsal.fleet.rates.model_copy(update={"containers": 1.0, "gpu": 1.0})
         lanes = {name: lane.model_copy(update=of_lane) for name, lane in rehearsal.fleet.lanes.items()}
         fleet = rehearsal.fleet.model_copy(update={"rates": rates, "lanes": lanes})
