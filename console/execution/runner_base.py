@@ -124,7 +124,7 @@ while [ "$left" -gt 0 ] && [ ! -e "$folder/result" ]; do
   left=$((left - 1))
 done
 told=$(sh -c "$1" laneswap state "$2" "$3" "$4" </dev/null)
-echo "$told"
+printf '%s\\n' "$told"
 read -r up rest </proc/uptime && echo "up=$up"
 case $told in state=done*) timeout 3 sh -s 2>/dev/null ;; esac
 """

@@ -73,7 +73,7 @@ def test_a_unit_that_goes_on_is_told_as_running_and_its_end_at_once(tmp_path: Pa
     folder.mkdir(parents=True)
     sleeping = subprocess.Popen(["sleep", "600"])
     (folder / "begun").write_text(f"{sleeping.pid} 1 1\n")
-    starter = 'test -e "$2/ops/$3/$4/result" && echo state=done || echo state=running'
+    starter = 'test -e "$2/ops/$3/$4/result" && echo state=done || echo state=running; printf "%s\\\\n" "words=a\\\\cb"'
     argv = ["sh", "-c", WAIT, "laneswap", starter, str(tmp_path), "op", "a", "3000", "0.02"]
     try:
         running = subprocess.run([*argv, "1"], capture_output=True, text=True, input="echo asked", timeout=60)
@@ -85,8 +85,8 @@ def test_a_unit_that_goes_on_is_told_as_running_and_its_end_at_once(tmp_path: Pa
     finally:
         sleeping.kill()
         sleeping.wait()
-    assert running.stdout.startswith("state=running\nup=") and "asked" not in running.stdout
-    assert out.startswith("state=done\nup=") and out.endswith("\nasked\n")
+    assert running.stdout.startswith("state=running\nwords=a\\cb\nup=") and "asked" not in running.stdout
+    assert out.startswith("state=done\nwords=a\\cb\nup=") and out.endswith("\nasked\n")
 
 
 def test_a_whole_sequence_over_three_hosts(real: RealWorld) -> None:
