@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import threading
 import time
@@ -14,7 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
-from host_bench import Bent, lacking, local, until
+from host_bench import Bent, full, lacking, local, until
 
 from console.execution import deadman
 from console.execution.scripts import script
@@ -167,6 +168,43 @@ async def test_a_webhook_that_fails_is_tried_again_at_the_next_look(lane: Lane) 
     lane.check()
     assert lane.server.posted == []
     lane.check()
+    assert len(lane.server.posted) == 1
+
+
+@pytest.mark.parametrize("poster", ["curl", "python3"])
+async def test_on_a_full_disk_the_right_words_are_told(lane: Lane, tmp_path: Path, poster: str) -> None:
+    """What an earlier version left there is not what is owed today."""
+    await lane.arm()
+    lane.debt(time.time() - 5, operator='ana "the \\ operator"')
+    for own in lane.path.glob("deadman-*"):
+        (own / "message").write_text('{"text": "yesterday, another debt"}')
+    lane.check(*full(lacking(tmp_path, "curl")([]) if poster == "python3" else []))
+    (told,) = lane.server.posted
+    assert told["event"] == "debt overdue" and told["operator"] == 'ana "the \\ operator"'
+    assert not (lane.path / "deadman.said").exists() or not (lane.path / "deadman.said").read_text()
+
+
+async def test_where_the_folder_cannot_be_written_memory_says_what_was_told(lane: Lane) -> None:
+    await lane.arm()
+    (lane.path / "deadman.said").mkdir()
+    lane.debt(time.time() - 300)
+    memory = Path(f"/dev/shm/laneswap-{os.getuid()}", "deadman.said" + lane.folder.replace("/", "_"))
+    try:
+        lane.check()
+        lane.check()
+        assert len(lane.server.posted) == 1
+        assert [row for row in memory.read_text().splitlines() if row.startswith("debt watchdog ")]
+    finally:
+        memory.unlink(missing_ok=True)
+
+
+async def test_where_nothing_can_be_remembered_it_is_told_once_a_quarter_of_an_hour(lane: Lane) -> None:
+    await lane.arm()
+    lane.debt(time.time() - 450)
+    lane.check(*full([]))
+    assert lane.server.posted == []
+    lane.debt(time.time() - 905)
+    lane.check(*full([]))
     assert len(lane.server.posted) == 1
 
 

@@ -271,8 +271,8 @@ ROWS = (
     row(
         "nobody at a console: an overdue debt is told once, and is told",
         DEADMAN,
-        'grep -qxF "$1" "$D/deadman.said" 2>/dev/null && return 0',
-        ":",
+        'was_told "$1" && return 0',
+        'was_told "$1"',
         "tests/execution/test_deadman.py::test_an_overdue_debt_is_told_once_and_stays_owed",
     ),
     row(
@@ -285,9 +285,16 @@ ROWS = (
     row(
         "nobody at a console: what could not be told is told at the next look",
         DEADMAN,
-        'http webhook "$own/message" || return 1',
-        'http webhook "$own/message" || :',
+        'http webhook "$message" || return 1',
+        'http webhook "$message" || :',
         "tests/execution/test_deadman.py::test_a_webhook_that_fails_is_tried_again_at_the_next_look",
+    ),
+    row(
+        "nobody at a console: on a host that can write nothing nobody is told every half minute for ever",
+        DEADMAN,
+        '    [ -n "$book" ] || [ $(((now - $6) % 900)) -lt 60 ] || return 0\n',
+        "",
+        "tests/execution/test_deadman.py::test_where_nothing_can_be_remembered_it_is_told_once_a_quarter_of_an_hour",
     ),
     row(
         "what was told not to have begun never begins",
