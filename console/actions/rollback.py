@@ -27,7 +27,8 @@ from console.actions.scene import (
     unproved,
     unread,
 )
-from console.actions.steps import evidence, rename_pair, start_container, stop_container
+from console.actions.steps import BETWEEN, evidence, rename_pair, start_container, stop_container
+from console.fleet.recipe_acts import NameActs
 from console.readings.containers import Container, belongs
 from console.readings.roles import Role, returns_by_itself, role_of
 from console.readings.roles import way_back as startable
@@ -58,6 +59,11 @@ def _frozen_ids(scene: Scene) -> dict[str, str]:
     """Container by host of the way back that was frozen when the window was opened."""
     facts = scene.frozen.facts if scene.frozen is not None else ()
     return {name.removeprefix(BACK): value for name, value in facts if name.startswith(BACK)}
+
+
+def _stem(names: NameActs, container: Container) -> str:
+    """What its name begins with, without the mark of a renaming that was cut off."""
+    return names.stem(container.name.removesuffix(BETWEEN)).removesuffix(BETWEEN)
 
 
 class _Pairs:
@@ -203,7 +209,7 @@ class _Pairs:
             serving = self.serving[host]
             if serving is None or names.retired not in back.name:
                 continue
-            wanted = (names.stem(back.name) + names.serving, names.stem(serving.name) + names.retired)
+            wanted = (_stem(names, back) + names.serving, _stem(names, serving) + names.retired)
             if not self._holders(host, wanted) and wanted[0] != wanted[1]:
                 found[host] = (checked_name(wanted[0]), checked_name(wanted[1]))
         return found
@@ -226,7 +232,7 @@ class _Pairs:
             if serving is not None and serving.auto_remove:
                 yield f"{host}: {serving.name} removes itself when it stops (--rm): no rolling forward to it"
             if names is not None and serving is not None and names.retired in back.name:
-                wanted = (names.stem(back.name) + names.serving, names.stem(serving.name) + names.retired)
+                wanted = (_stem(names, back) + names.serving, _stem(names, serving) + names.retired)
                 for holder in self._holders(host, wanted):
                     state = holder.state.value
                     yield (

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 
 from console.actions.plan import Stage, Step
 from console.actions.probes import (
@@ -43,6 +44,8 @@ STUCK_S = "60"
 """Seconds after which a process that outlives its container is called stuck."""
 LOG_LINES = "20000"
 """Newest lines of a log that are kept on the way back; elsewhere all are."""
+BETWEEN = ".laneswap"
+"""Marks the name of a container that is being renamed."""
 MOST_ID = 80
 _UNSAFE = re.compile(r"[^a-z0-9.-]+")
 _MARKED = re.compile(r"-[0-9a-f]{8}")
@@ -162,6 +165,16 @@ def start_container(
     )
 
 
+def between(scene: Scene, name: str) -> str:
+    """What a container is called for a moment on its way to a name: one that the lane's own containers have, should it
+    stay so."""
+    names = scene.acts.names
+    stem = names.stem(name) if names is not None else name
+    marked = (stem + BETWEEN + name.removeprefix(stem), name + BETWEEN, BETWEEN.strip(".") + "-" + name)
+    glob = scene.lane.containers
+    return checked_name(next((one for one in marked if fnmatchcase(one, glob)), marked[0]))
+
+
 def rename_pair(
     scene: Scene, host: str, first: Container, first_name: str, second: Container, second_name: str
 ) -> Step:
@@ -169,7 +182,7 @@ def rename_pair(
     socket = scene.socket(host)
     pairs = [(first, checked_name(first_name)), (second, checked_name(second_name))]
     words = [word for item, wanted in pairs for word in (checked_id(item), checked_name(item.name), wanted)]
-    argv, stdin = scripted("rename_containers.sh", socket, *words)
+    argv, stdin = scripted("rename_containers.sh", socket, *words, between(scene, second_name))
     named = tuple(container_named(host, socket, item, wanted) for item, wanted in pairs)
     return Step(
         step_id("rename", host),

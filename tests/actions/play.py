@@ -55,8 +55,12 @@ class World:
         self.state, self.evidence = folder / "state", folder / "state" / "ops" / "op" / "evidence"
         for path in (self.boxes, self.home, self.state, folder / "bin"):
             path.mkdir(parents=True)
-        self.command("docker", f'exec {sys.executable} -S {HERE / "fake_docker.py"} "$@"')
+        self.plain_docker()
         self.children: list[subprocess.Popen[bytes]] = []
+
+    def plain_docker(self) -> None:
+        """The docker of these tests, as it is."""
+        self.command("docker", f'exec {sys.executable} -S {HERE / "fake_docker.py"} "$@"')
 
     def command(self, name: str, text: str) -> Path:
         """A command in front of PATH."""

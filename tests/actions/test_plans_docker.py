@@ -19,7 +19,7 @@ from console.actions.plans import plan_of, toggled, way_back_id
 from console.execution.carrying import with_debts
 from console.readings.acting_types import Acting, Operation, OperationState, StepState, StepView
 from console.readings.boot import BootRecord
-from console.readings.containers import Container, Containers, ContainerState
+from console.readings.containers import Container, Containers, ContainerState, belongs
 from console.readings.health import LaneState, LaneVerdict
 from console.readings.watchdog import WatchdogState
 from console.snapshot import RankView
@@ -95,14 +95,28 @@ def test_restart_policies_change_with_the_roles_and_what_is_kept_stays_down(
         assert any(f"{RETIRED.name} has restart=always: it comes back" in note for note in plan.notes)
 
 
+@pytest.mark.parametrize("glob", ["dsv41-*", "*-REF", "dsv41-*-R[EF]*"])
+def test_a_name_that_a_cut_off_renaming_leaves_is_one_of_the_lane(glob: str) -> None:
+    """Else the container that was kept would be gone from the lane, and with it the way back."""
+    lane = docker(SERVING, RETIRED, rest=f'containers = "{glob}"')
+    left = step(lane.plan(Verb.ROLLBACK), "rename-station").argv[-1]
+    assert "laneswap" in left and belongs(replace(SERVING, name=left), 0, glob)
+
+
+def test_the_mark_of_a_cut_off_renaming_goes_with_the_next_one() -> None:
+    left = replace(RETIRED, name="dsv41-1017.laneswap-RETIRED-REF")
+    assert step(rollback(SERVING, left), "rename-station").argv[6] == "dsv41-1017-BOUND-REF"
+
+
 def test_names_that_carry_the_state_change_places() -> None:
     renames = step(rollback(), "rename-station")
     assert renames.argv[4:] == (
         "b" * 64, RETIRED.name, "dsv41-v21-BOUND-REF", "a" * 64, SERVING.name, "dsv41-1017-RETIRED-REF",
+        "dsv41-1017.laneswap-RETIRED-REF",
     )  # fmt: skip
     assert renames.optional
     candidate = step(rollback(replace(SERVING, name="dsv41-1017-EXP"), RETIRED), "rename-station")
-    assert candidate.argv[-1] == "dsv41-1017-RETIRED-REF"
+    assert candidate.argv[-2:] == ("dsv41-1017-RETIRED-REF", "dsv41-1017.laneswap-RETIRED-REF")
     plain = rollback(replace(SERVING, name="dsv41-new"), replace(RETIRED, name="dsv41-old"))
     assert "rename-station" not in ids(plain)
     assert "rename-station" not in ids(docker(recipe="docker-generic").plan(Verb.ROLLBACK))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import socket
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 import scenes
-from play import World, free_port, until
+from play import HERE, World, free_port, until
 
 from console.actions.plan import Plan, Verb
 from console.readings.containers import Container, Containers, ContainerState
@@ -306,12 +307,75 @@ def test_names_change_places_also_where_one_needs_the_other_ones(world: World, s
     wanted = "x-RETIRED-REF" if same_stem else "y-RETIRED-REF"
     world.box("a", serving, ["true"], status="exited")
     world.box("b", "x-RETIRED-REF", ["true"], status="exited")
-    words = ["/s", "b" * 64, "x-RETIRED-REF", "x-BOUND-REF", "a" * 64, serving, wanted]
+    words = ["/s", "b" * 64, "x-RETIRED-REF", "x-BOUND-REF", "a" * 64, serving, wanted, "x.laneswap-REF"]
     done = world.script("rename_containers.sh", *words)
     assert done.code == 0, done.words
     assert (world.seen("a")["Name"], world.seen("b")["Name"]) == (f"/{wanted}", "/x-BOUND-REF")
     assert world.script("rename_containers.sh", *words).code == 0  # again: nothing left to do
     assert (world.seen("a")["Name"], world.seen("b")["Name"]) == (f"/{wanted}", "/x-BOUND-REF")
+
+
+SWAP = [
+    "/s",
+    "b" * 64,
+    "x-RETIRED-REF",
+    "x-BOUND-REF",
+    "a" * 64,
+    "x-BOUND-REF",
+    "x-RETIRED-REF",
+    "x.laneswap-RETIRED-REF",
+]
+
+
+def names(world: World) -> tuple[str, str]:
+    """What a and b are called."""
+    return world.seen("a")["Name"].lstrip("/"), world.seen("b")["Name"].lstrip("/")
+
+
+def pair(world: World, broken: str) -> None:
+    """Two that change names; `broken` is shell text for the n-th call of docker rename, `$n`."""
+    world.box("a", "x-BOUND-REF", ["true"], status="exited")
+    world.box("b", "x-RETIRED-REF", ["true"], status="exited")
+    world.command(
+        "docker",
+        f"""case $* in *' rename '*) echo >>{world.folder}/tries; n=$(wc -l <{world.folder}/tries); {broken} ;; esac
+exec {sys.executable} -S {HERE / "fake_docker.py"} "$@" """,
+    )
+
+
+CUT = """all=; up=$PPID
+    while read -r _ who _ <"/proc/$up/stat"; do
+        case $who in '(sh)' | '(dash)' | '(timeout)') ;; *) break ;; esac
+        all="$up $all"; read -r _ _ _ up _ <"/proc/$up/stat"
+    done; kill -KILL $all; exit 1"""
+"""Kills the script that asks, and all between."""
+
+
+@pytest.mark.parametrize("after", [0, 1, 2])
+def test_a_rename_that_is_cut_off_leaves_names_of_the_lane_and_goes_on_from_there(world: World, after: int) -> None:
+    pair(world, f"[ $n -le {after} ] || {{ {CUT}; }}")
+    assert world.script("rename_containers.sh", *SWAP).code == -9
+    assert names(world)[0] == ("x-BOUND-REF", SWAP[-1], SWAP[-1])[after]
+    world.plain_docker()
+    assert world.script("rename_containers.sh", *SWAP).code == 0
+    assert names(world) == ("x-RETIRED-REF", "x-BOUND-REF")
+
+
+@pytest.mark.parametrize("fails", [1, 2, 3])
+def test_a_rename_that_docker_refuses_leaves_both_names_as_they_were(world: World, fails: int) -> None:
+    pair(world, f"[ $n -ne {fails} ] || {{ echo 'Error: no space left on device' >&2; exit 1; }}")
+    done = world.script("rename_containers.sh", *SWAP)
+    assert (done.code, done.last) == (1, "docker rename: Error: no space left on device; they are called as before")
+    assert names(world) == ("x-BOUND-REF", "x-RETIRED-REF")
+
+
+def test_names_that_cannot_be_put_back_are_told(world: World) -> None:
+    pair(world, "[ $n -le 1 ] || exit 1")
+    done = world.script("rename_containers.sh", *SWAP)
+    assert done.code == 1
+    assert done.last.endswith("bbbbbbbbbbbb is called x-RETIRED-REF now, aaaaaaaaaaaa x.laneswap-RETIRED-REF"), (
+        done.last
+    )
 
 
 def test_a_name_that_a_third_one_holds_is_refused_and_nobody_is_removed(world: World) -> None:
@@ -320,7 +384,8 @@ def test_a_name_that_a_third_one_holds_is_refused_and_nobody_is_removed(world: W
     world.box("b", "x-RETIRED-REF", ["true"], status="exited")
     world.box("4", "y-RETIRED-REF", ["true"], status="exited")
     done = world.script(
-        "rename_containers.sh", "/s", "b" * 64, "x-RETIRED-REF", "x-BOUND-REF", "a" * 64, "y-BOUND-REF", "y-RETIRED-REF"
+        "rename_containers.sh",
+        *("/s", "b" * 64, "x-RETIRED-REF", "x-BOUND-REF", "a" * 64, "y-BOUND-REF", "y-RETIRED-REF", "y.laneswap"),
     )
     assert done.code == 1
     assert done.words.startswith("refused: name in use: y-RETIRED-REF is held by 444444444444 (exited)")
@@ -332,8 +397,9 @@ def test_somebody_renamed_it_meanwhile(world: World) -> None:
     world.box("a", "else", ["true"], status="exited")
     world.box("b", "x-RETIRED-REF", ["true"], status="exited")
     done = world.script(
-        "rename_containers.sh", "/s", "b" * 64, "x-RETIRED-REF", "x-BOUND-REF", "a" * 64, "y-BOUND-REF", "y-RETIRED-REF"
-    )
+        "rename_containers.sh",
+        *("/s", "b" * 64, "x-RETIRED-REF", "x-BOUND-REF", "a" * 64, "y-BOUND-REF", "y-RETIRED-REF", "y.laneswap"),
+    )  # fmt: skip
     assert (done.code, "it is called else by now" in done.words) == (1, True)
     assert world.seen("b")["Name"] == "/x-RETIRED-REF"
 

@@ -96,7 +96,7 @@ def test_a_name_in_use_is_refused_and_its_holder_stays(world: World) -> None:
     world.box("b", "dsv41-vllm-v20-RETIRED-REF", ["true"], status="exited")
     world.box("4", holder.name, ["true"], status="exited")
     words = ["/s", "b" * 64, "dsv41-vllm-v20-RETIRED-REF", "dsv41-vllm-v20-BOUND-REF"]
-    done = world.script("rename_containers.sh", *words, "a" * 64, "dsv41-1017-BOUND-REF", holder.name)
+    done = world.script("rename_containers.sh", *words, "a" * 64, "dsv41-1017-BOUND-REF", holder.name, "dsv41.laneswap")
     assert done.code == 1
     assert done.words.startswith(f"refused: name in use: {holder.name} is held by 444444444444 (exited)")
     assert world.seen("4")["Name"] == f"/{holder.name}"

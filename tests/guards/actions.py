@@ -301,6 +301,20 @@ ROWS = (
         f"{D}::test_a_name_that_a_third_one_holds_is_refused_and_nobody_is_removed",
     ),
     row(
+        "a rename that docker refuses half-way leaves both names as they were",
+        f"{SCRIPTS}/rename_containers.sh",
+        '    [ "$(name_of "$b")" = "$b_was" ] || rename "$b" "$b_was"\n',
+        "",
+        f"{D}::test_a_rename_that_docker_refuses_leaves_both_names_as_they_were",
+    ),
+    row(
+        "a rename that was cut off goes on from the name between",
+        f"{SCRIPTS}/rename_containers.sh",
+        '        [ "$known" != "$between:$b_was:$b_wanted" ] || continue\n',
+        "",
+        f"{D}::test_a_rename_that_is_cut_off_leaves_names_of_the_lane_and_goes_on_from_there",
+    ),
+    row(
         "evidence never holds the way back up",
         STEPS,
         "optional=not required,",

@@ -221,10 +221,10 @@ async def _policy_back(job: Job, box: Box, policy: str, instead: str, kept: str)
 
 async def rename_containers(job: Job) -> int:
     """rename_containers.sh: removes nothing, ever."""
-    _, first, first_name, first_wanted, second, second_name, second_wanted = job.args
+    _, first, first_name, first_wanted, second, second_name, second_wanted, between = job.args
     pairs = [(needed(job, first), first_name, first_wanted), (needed(job, second), second_name, second_wanted)]
     for box, name, wanted in pairs:
-        if box.model.name not in (name, wanted):
+        if box.model.name not in (name, wanted) and (box is pairs[0][0] or box.model.name != between):
             raise job.no(f"it is called {box.model.name} by now, not {name}")
     ours = [box for box, _, _ in pairs]
     for _, _, wanted in pairs:
@@ -234,7 +234,7 @@ async def rename_containers(job: Job) -> int:
                 f"refused: name in use: {wanted} is held by {short(holder.id)} ({holder.state}); rename that one first"
             )
     if first_wanted == ours[1].model.name:
-        await job.boxes.rename(ours[1], f"laneswap-{short(ours[1].id)}")
+        await job.boxes.rename(ours[1], between)
     for box, _, wanted in pairs:
         if box.model.name != wanted:
             await job.boxes.rename(box, wanted)
