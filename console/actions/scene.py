@@ -28,6 +28,8 @@ EVIDENCE = "{evidence}"
 """Word of a command that stands for the operation's folder of evidence on the host where it runs: `D/ops/OP/evidence`.
 It is put in when the operation is made, as is STATE."""
 STATE = "{state}"
+STATES = "{states}"
+"""The state folder, and before it the one that stands for it on a host where it cannot be used; with `:` between."""
 """Word that stands for the lane's state folder there: `D`."""
 STOP_LIMIT = 120.0
 """Seconds for an engine's processes to be gone and its memory to be back, beyond the grace that it is given."""
@@ -65,7 +67,7 @@ def checked_unit(name: str) -> str:
 
 def checked_word(text: str, what: str) -> str:
     """A word of a command: printable, not a placeholder of ours. Raises Refused."""
-    if not _WORD.fullmatch(text) or text in (EVIDENCE, STATE):
+    if not _WORD.fullmatch(text) or text in (EVIDENCE, STATE, STATES):
         raise Refused(f"{what} cannot be used in a command: {line(text, 80)!r}")
     return text
 

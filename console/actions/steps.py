@@ -1,8 +1,7 @@
 """Builders of steps and their parts. A script of ours goes in on standard input, what it is told stands in the command.
 
-Two words of a command are put in when the operation is made, wherever a whole word of `argv` (of a step or a probe) is
-just that: `{evidence}` becomes the operation's folder of evidence on that host (`D/ops/OP/evidence`), `{state}` the
-lane's state folder (`D`).
+Three words of a command are put in when the operation is made, wherever a whole word of `argv` (step or probe) is just that: `{evidence}` becomes the operation's folder of evidence on that host (`D/ops/OP/evidence`), `{state}` the
+lane's state folder (`D`); `{states}` that one and, where another one stands for it, both.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from console.actions.probes import (
 from console.actions.scene import (
     EVIDENCE,
     STATE,
+    STATES,
     STOP_LIMIT,
     Scene,
     boot,
@@ -137,7 +137,7 @@ def start_container(
     identity, socket = checked_id(container), scene.socket(host)
     usual, basis, limit = boot(scene, container.revision)
     former = checked_id(instead) if instead is not None else "-"
-    words = ["start_container.sh", socket, identity, policy, former, EVIDENCE, STATE]
+    words = ["start_container.sh", socket, identity, policy, former, EVIDENCE, STATES]
     up = container_up(host, socket, container)
     name = served_name(scene, container)
     watch = tuple(runs_still(other, scene.socket(other), item) for other, item in others) if serves else ()

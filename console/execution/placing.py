@@ -11,12 +11,13 @@ from console.execution.tenure import DEBTS
 
 
 def filled(plan: Plan, folder: str, op: str, spare: Mapping[str, str] | None = None) -> Plan:
-    """The plan with `{state}` and `{evidence}`, where they are whole words of a command, put in: those of the host on
+    """The plan with `{state}`, `{states}` and `{evidence}`, where they are whole words of a command, put in: those of the host on
     which it runs. `spare`: by host whose own folder cannot be used."""
 
     def put(host: str, argv: Sequence[str]) -> tuple[str, ...]:
         there = (spare or {}).get(host, folder)
-        words = {"{state}": there, "{evidence}": f"{there}/ops/{op}/evidence"}
+        both = there if there == folder else f"{there}:{folder}"
+        words = {"{state}": there, "{states}": both, "{evidence}": f"{there}/ops/{op}/evidence"}
         return tuple(words.get(word, word) for word in argv)
 
     def probes(given: tuple[Probe, ...]) -> tuple[Probe, ...]:

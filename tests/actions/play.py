@@ -78,7 +78,7 @@ class World:
 
     def words(self, argv: tuple[str, ...]) -> list[str]:
         """A command with the two words that are put in when an operation is made."""
-        places = {"{evidence}": str(self.evidence), "{state}": str(self.state)}
+        places = {"{evidence}": str(self.evidence), "{state}": str(self.state), "{states}": str(self.state)}
         return [places.get(word, word) for word in argv]
 
     def run(self, argv: tuple[str, ...], stdin: str = "", limit: float = 60.0) -> Done:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
 import sys
@@ -109,7 +110,7 @@ def test_a_stop_is_observed_and_its_policy_comes_back_with_the_next_start(world:
     lane = Lane(world, serving="always")
     assert well(world.carry_out(lane.plan(Verb.STOP))) == ["save-station", "stop-station"]
     assert lane.names()["a"] == ("dsv41-1017-BOUND-REF", "exited", "no")
-    assert (world.state / f"restart-policy.{'a' * 12}").read_text() == "always\n"
+    assert (world.state / f"restart-policy.{'a' * 12}").read_text() == "always no\n"
     assert world.script("port_closed.sh", str(lane.port)).code == 0
     well(world.carry_out(lane.plan(Verb.RELAUNCH)))
     assert lane.names()["a"] == ("dsv41-1017-BOUND-REF", "running", "always")
@@ -124,6 +125,71 @@ def test_a_policy_that_a_stop_set_aside_goes_to_what_serves_after_a_rollback(wor
         "a": ("dsv41-1017-RETIRED-REF", "exited", "no"),
         "b": ("dsv41-v21-BOUND-REF", "running", "always"),
     }
+
+
+def test_a_policy_that_was_set_aside_is_found_in_either_folder(world: World) -> None:
+    """Stopped while the state folder could not be written, started when it can, and the other way round."""
+    spare = world.folder / "spare" / world.state.name
+    spare.mkdir(parents=True)
+    both = f"{spare}:{world.state}"
+    for kept in (spare, world.state):
+        world.box("a", "engine", ["sleep", "300"], restart="always")
+        world.docker("start", "engine")
+        stop = world.script("stop_container.sh", "/s", "a" * 64, "5", "no", "5", str(world.evidence), str(kept))
+        assert stop.code == 0 and world.seen("a")["HostConfig"]["RestartPolicy"]["Name"] == "no"
+        assert world.script("start_container.sh", "/s", "a" * 64, "-", "-", str(world.evidence), both).code == 0
+        assert world.seen("a")["HostConfig"]["RestartPolicy"]["Name"] == "always", kept
+        assert not list(kept.glob("restart-policy.*"))
+        world.script("stop_container.sh", "/s", "a" * 64, "5", "-", "5", str(world.evidence), str(kept))
+
+
+def in_memory(world: World) -> Path:
+    """The file that stands for the state folder's, where that cannot be written."""
+    return Path(f"/dev/shm/laneswap-{os.getuid()}", world.state.name, "restart-policy." + "a" * 12)
+
+
+@pytest.mark.parametrize("policy", ["always", "unless-stopped", "on-failure:3"])
+def test_a_policy_that_the_disk_has_no_room_for_is_kept_in_memory_or_told(world: World, policy: str) -> None:
+    world.state = world.folder / f"state-{os.getpid()}-{policy[:2]}"
+    world.state.touch()  # no folder: nothing can be written there
+    evidence, asked = str(world.folder / "evidence"), ["/s", "a" * 64]
+    world.box("a", "engine", ["sleep", "300"], restart=policy)
+    world.docker("start", "engine")
+    stop = [*asked, "5", "no", "5", evidence, str(world.state)]
+    assert world.script("stop_container.sh", *stop).code == 0
+    assert in_memory(world).read_text() == f"{policy} no\n"
+    done = world.script("start_container.sh", *asked, "-", "-", evidence, str(world.state))
+    assert f"restart policy was no, is {policy}" in done.words
+    assert not in_memory(world).exists()
+    in_memory(world).parent.rmdir()
+    in_memory(world).parent.touch()  # nor there
+    try:
+        done = world.script("stop_container.sh", *stop)
+    finally:
+        in_memory(world).parent.unlink()
+    assert done.code == 0, done.words
+    left = world.seen("a")["HostConfig"]["RestartPolicy"]["Name"]
+    assert left == ("unless-stopped" if policy == "unless-stopped" else "no")
+    words = (
+        "restart policy stays unless-stopped: it" if left != "no" else f"docker update --restart {policy} aaaaaaaaaaaa"
+    )
+    assert words in done.words and "could not be kept anywhere" in done.words
+
+
+def test_a_policy_that_was_given_by_hand_since_counts(world: World) -> None:
+    world.box("a", "engine", ["sleep", "300"], restart="always")
+    world.docker("start", "engine")
+    stop = ["/s", "a" * 64, "5", "no", "5", str(world.evidence), str(world.state)]
+    start = ["/s", "a" * 64, "-", "-", str(world.evidence), str(world.state)]
+    assert world.script("stop_container.sh", *stop).code == 0
+    world.docker("update", "--restart", "unless-stopped", "engine")
+    world.docker("start", "engine")
+    done = world.script("start_container.sh", *start)
+    assert "was given restart policy unless-stopped since its always was set aside: that one counts" in done.words
+    assert world.seen("a")["HostConfig"]["RestartPolicy"]["Name"] == "unless-stopped"
+    (world.state / f"restart-policy.{'a' * 12}").write_text("always no\n")
+    assert world.script("stop_container.sh", *stop).code == 0, "and so it does at the next stop"
+    assert (world.state / f"restart-policy.{'a' * 12}").read_text() == "unless-stopped no\n"
 
 
 # --- what goes wrong -------------------------------------------------------------------------------------------------

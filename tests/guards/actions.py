@@ -244,6 +244,20 @@ ROWS = (
         f"{D}::test_a_stop_is_observed_and_its_policy_comes_back_with_the_next_start",
     ),
     row(
+        "a restart policy that cannot be kept is not set aside where it does no harm",
+        f"{SCRIPTS}/stop_container.sh",
+        'elif [ "$former" = unless-stopped ]; then',
+        "elif false; then",
+        f"{D}::test_a_policy_that_the_disk_has_no_room_for_is_kept_in_memory_or_told",
+    ),
+    row(
+        "a restart policy that was given by hand since is not taken back",
+        f"{SCRIPTS}/start_container.sh",
+        "that one counts\"\n    kept=''\n",
+        'that one counts"\n',
+        f"{D}::test_a_policy_that_was_given_by_hand_since_counts",
+    ),
+    row(
         "a retired container under the launcher's name is not given to it",
         RELAUNCH,
         "        _names_free(scene)\n",

@@ -68,6 +68,14 @@ restarted() {
     [ "$3" != restarting ] || words="$words, last exit code $4"
 }
 
+# spare FOLDER: sets `spare`, what stands in memory for a lane's state folder that cannot be written; false where that is no
+# folder of this account.
+spare() {
+    spare=/dev/shm/laneswap-$(id -u)
+    [ -d "$spare" ] && [ ! -L "$spare" ] && [ -O "$spare" ] || return 1
+    spare=$spare/${1##*/}
+}
+
 # birth PID: sets `born` (ticks since boot), `mood` (its state's letter) and `above` (its parent); false when it is gone.
 birth() {
     row=''

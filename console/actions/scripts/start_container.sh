@@ -1,10 +1,10 @@
-# SOCKET ID POLICY INSTEAD EVIDENCE STATE [BASE HEALTH NAME SECONDS]: starts one container by id.
-# POLICY: its restart policy from now on; `-`: the one that STATE kept of it, if any. A policy that STATE kept of INSTEAD,
-# the container that served before (`-`: none), goes before POLICY. With BASE it waits until the lane
+# SOCKET ID POLICY INSTEAD EVIDENCE STATES [BASE HEALTH NAME SECONDS]: starts one container by id.
+# POLICY: its restart policy from now on; `-`: the one that STATES (folders, with `:` between) kept of it, if any. One that
+# was kept of INSTEAD, the container that served before (`-`: none), goes before POLICY. With BASE it waits until the lane
 # serves NAME there, at most SECONDS, and ends at once when the container does, or its policy restarts it.
 main() {
     engine "$1"
-    id=$2 policy=$3 instead=$4 evidence=$5 state=$6 base=${7:-} health=${8:-} name=${9:-} most=${10:-0}
+    id=$2 policy=$3 instead=$4 evidence=$5 states=$6 base=${7:-} health=${8:-} name=${9:-} most=${10:-0}
     look "$id" '{{.State.Status}} {{.State.StartedAt}} {{.HostConfig.RestartPolicy.Name}}:{{.HostConfig.RestartPolicy.MaximumRetryCount}} {{.RestartCount}}'
     case $? in
         1) no "container removed" ;;
@@ -49,21 +49,51 @@ since() {
 }
 
 returns() {
-    kept="$state/restart-policy.$(short "$id")"
-    others="$state/restart-policy.$(short "$instead")"
-    if [ "$instead" != - ] && [ -r "$others" ]; then
-        read -r policy <"$others"
-    elif [ "$policy" = - ]; then
-        [ -r "$kept" ] || return
-        read -r policy <"$kept"
+    files=''
+    if [ "$instead" != - ]; then
+        kept_of "$instead"
+        policy=${kept:-$policy}
     fi
-    case $policy in no | always | unless-stopped | on-failure | on-failure:[0-9]*) ;; *) return ;; esac
+    kept_of "$id"
+    [ "$policy" != - ] || policy=$kept
+    case $policy in
+        no | always | unless-stopped | on-failure | on-failure:[0-9]*) ;;
+        *) policy=$former ;;
+    esac
     if [ "$policy" != "$former" ]; then
         ask 20 update --restart "$policy" "$id" >/dev/null || { say "restart policy stays $former" && return; }
         say "restart policy was $former, is $policy"
     fi
-    rm -f "$kept" 2>/dev/null
-    [ "$instead" = - ] || rm -f "$others" 2>/dev/null
+    printf '%s' "$files" | while IFS= read -r file; do rm -f -- "$file" 2>/dev/null; done
+}
+
+# kept_of ID: sets `kept`, the policy that a stop set aside of it, the newest of all places; '' where there is none, or
+# where it was given another one since. Adds the files to `files`.
+kept_of() {
+    kept='' put='' newest=''
+    spare "$states" || spare=''
+    IFS=:
+    set -f
+    # shellcheck disable=SC2086
+    set -- "$1" $states $spare
+    set +f
+    unset IFS
+    whose=$1
+    shift
+    for one in "$@"; do
+        file="$one/restart-policy.$(short "$whose")"
+        [ -f "$file" ] && [ ! -L "$file" ] && [ -r "$file" ] || continue
+        files="$files$file
+"
+        if [ -z "$newest" ] || [ "$file" -nt "$newest" ]; then newest=$file; fi
+    done
+    [ -n "$newest" ] || return 0
+    { read -r kept put _ <"$newest"; } 2>/dev/null
+    [ -n "$put" ] || return 0
+    look "$whose" '{{.HostConfig.RestartPolicy.Name}}:{{.HostConfig.RestartPolicy.MaximumRetryCount}}' || return 0
+    case ${seen%:0} in "$put" | "$kept" | :) return 0 ;; esac
+    [ "$whose" = "$id" ] && [ "$policy" != - ] || say "$(short "$whose") was given restart policy ${seen%:0} since its $kept was set aside: that one counts"
+    kept=''
 }
 
 until_serves() {

@@ -33,10 +33,26 @@ main() {
 
 aside() {
     case $former in "$policy" | :) return ;; esac
-    kept="$state/restart-policy.$(short "$id")"
-    [ -e "$kept" ] || { say "$former" >"$kept.new" && mv "$kept.new" "$kept"; } 2>/dev/null
+    lost=''
+    if ! keep "$state"; then
+        mkdir -m 700 "/dev/shm/laneswap-$(id -u)" 2>/dev/null
+        # what was stopped stays down by this one: better not set aside than lost
+        if spare "$state" && mkdir -p "$spare" 2>/dev/null && keep "$spare"; then :; elif [ "$former" = unless-stopped ]; then
+            say "restart policy stays $former: it could not be kept anywhere, and what was stopped stays down by it"
+            return
+        else
+            # by any other it would come back beside what serves then: that counts for more
+            lost="; it could not be kept anywhere, give it back by hand: docker update --restart $former $(short "$id")"
+        fi
+    fi
     ask 20 update --restart "$policy" "$id" >/dev/null || no "its restart policy $former cannot be set aside"
-    say "restart policy was $former, is $policy"
+    say "restart policy was $former, is $policy$lost"
+}
+
+# keep FOLDER: writes down there what its policy is, and what it becomes: one that has another then was given it by hand.
+keep() {
+    kept="$1/restart-policy.$(short "$id")"
+    { say "$former $policy" >"$kept.new" && mv "$kept.new" "$kept"; } 2>/dev/null
 }
 
 # its control groups say so without a question to docker, which would begin a ps of its own for the answer

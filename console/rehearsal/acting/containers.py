@@ -133,8 +133,7 @@ async def stop_container(job: Job) -> int:
     former = box.model.restart
     if policy not in ("-", former):
         file = f"{kept}/restart-policy.{short(ident)}"
-        if job.read(file) is None:
-            job.write(file, f"{former}\n")
+        job.write(file, f"{former} {policy}\n")
         await job.boxes.update(box, policy)
         job.say(f"restart policy was {former}, is {policy}")
     if box.state != "running":
@@ -203,12 +202,13 @@ async def start_container(job: Job) -> int:
 
 async def _policy_back(job: Job, box: Box, policy: str, instead: str, kept: str) -> None:
     """The restart policy that a stop set aside, of this one or of the one that it replaces, or the one asked for."""
+    kept = kept.partition(":")[0]
     own, others = (f"{kept}/restart-policy.{short(name)}" for name in (box.id, instead))
     other = job.read(others) if instead != "-" else None
     wanted = other if other is not None else (job.read(own) if policy == "-" else policy)
     if wanted is None:
         return
-    wanted = wanted.strip()
+    wanted = wanted.split(" ")[0].strip()
     former = box.model.restart
     if wanted.partition(":")[0] not in ("no", "always", "unless-stopped", "on-failure"):
         return
