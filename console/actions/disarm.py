@@ -165,8 +165,12 @@ def _process_words(scene: Scene, place: WatchdogPlace) -> tuple[str, ...]:
     """Its pid as it was read (`-`: not known), its lock, its command's pattern and the one for a pid that is named."""
     dog = scene.view.watchdog.value if scene.view.watchdog is not None else None
     pid = str(dog.pid) if dog is not None and dog.pid and dog.may_signal else "-"
-    also = place.process_also[0] if place.process_also else place.process
-    return pid, place.lock or "-", pattern(place.process), pattern(also)
+    return pid, place.lock or "-", *_patterns(place)
+
+
+def _patterns(place: WatchdogPlace) -> tuple[str, str]:
+    """Of its command, and of how it is called from inside its folder."""
+    return pattern(place.process), pattern(place.process_also[0] if place.process_also else place.process)
 
 
 def _recovers(scene: Scene) -> bool:
@@ -194,7 +198,7 @@ def off_probes(scene: Scene) -> tuple[Probe, ...]:
         return (unit_is(place.host, place.manager, checked_unit(place.unit), "inactive"),)
     lock = place.lock or "-"
     words = "no watchdog runs, its lock is gone"
-    return (ask("watchdog_gone.sh", place.host, words, lock, pattern(place.process)),)
+    return (ask("watchdog_gone.sh", place.host, words, lock, *_patterns(place)),)
 
 
 def on_probes(scene: Scene) -> tuple[Probe, ...]:
@@ -202,7 +206,7 @@ def on_probes(scene: Scene) -> tuple[Probe, ...]:
     acts, place = _guard(scene)
     if acts.disarm == "term":
         words = "the watchdog runs, its lock names it"
-        return (ask("watchdog_runs.sh", place.host, words, place.lock or "-", pattern(place.process)),)
+        return (ask("watchdog_runs.sh", place.host, words, place.lock or "-", *_patterns(place)),)
     flags = [file_absent(place.host, path, f"{path} is gone") for path in (place.pause_flag, place.gaveup_flag) if path]
     unit = (unit_is(place.host, place.manager, checked_unit(place.unit), "active"),) if place.unit else ()
     return (*unit, *flags)
@@ -283,7 +287,7 @@ def arm_steps(scene: Scene, *, limit: float = 60.0) -> Iterator[Step]:
     if acts.disarm == "term":
         start = scene.command(acts.start, "watchdog.start")
         folder = scene.filled(acts.folder, "watchdog.folder") or "~"
-        argv, stdin = scripted("watchdog_start.sh", pattern(place.process), folder, *start)
+        argv, stdin = scripted("watchdog_start.sh", *_patterns(place), folder, *start)
         yield replace(base, argv=argv, stdin=stdin, detached=True, keeps=True)
     else:
         flags = [path for path in (place.pause_flag, place.gaveup_flag) if path]

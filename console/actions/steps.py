@@ -1,7 +1,8 @@
 """Builders of steps and their parts. A script of ours goes in on standard input, what it is told stands in the command.
 
-Three words of a command are put in when the operation is made, wherever a whole word of `argv` (step or probe) is just that: `{evidence}` becomes the operation's folder of evidence on that host (`D/ops/OP/evidence`), `{state}` the
-lane's state folder (`D`); `{states}` that one and, where another one stands for it, both.
+Three words of a command are put in when the operation is made, wherever a whole word of `argv` (step or probe) is just
+that: `{evidence}` becomes the operation's folder of evidence on that host (`D/ops/OP/evidence`), `{state}` the lane's
+state folder (`D`), `{states}` that one and, where another one stands for it, both.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,7 +60,7 @@ def end(world: World, pid: str) -> Done:
 
 def mine(world: World) -> Done:
     """Whether it runs, by its lock."""
-    return world.script("watchdog_runs.sh", LOCK, kind(world))
+    return world.script("watchdog_runs.sh", LOCK, kind(world), ALSO)
 
 
 def test_it_is_asked_to_end_its_lock_is_removed_and_it_is_gone(world: World) -> None:
@@ -86,6 +87,33 @@ def test_one_that_was_started_by_hand_from_inside_the_folder_is_ended_by_its_loc
     dog.wait(60)
 
 
+def test_one_from_inside_the_folder_whose_lock_is_gone_still_runs(world: World) -> None:
+    """It was started as `./watchdog.sh`, and somebody removed its lock: it would launch the lane again."""
+    dog = world.spawn(["bash", "./watchdog.sh"], cwd=world.home / "kit" / "launch")
+    until(lambda: (world.home / ".lock").exists() and (world.home / ".lock").read_text().strip() == str(dog.pid))
+    assert mine(world).last == f"runs as pid {dog.pid}"
+    dog.send_signal(signal.SIGSTOP)
+    (world.home / ".lock").unlink()
+    gone = world.script("watchdog_gone.sh", LOCK, kind(world), ALSO)
+    assert (gone.code, gone.last) == (1, f"runs as pid {dog.pid}")
+    done = end(world, "-")
+    assert (done.code, f"pid {dog.pid} looks like it" in done.last) == (1, True)
+    again = world.script("watchdog_start.sh", kind(world), ALSO, str(world.home / "kit"), script_of(world))
+    assert again.last == f"runs already as pid {dog.pid}"
+
+
+def test_another_program_of_that_name_holds_nothing_up(world: World) -> None:
+    """`gpu-watchdog.sh`, or the watchdog of something else, by its own path or from inside its own folder."""
+    other = world.home / "other"
+    other.mkdir()
+    for name in ("watchdog.sh", "gpu-watchdog.sh"):
+        (other / name).write_text("sleep 300; :\n")
+    children = [world.spawn(["bash", word], cwd=other) for word in ("watchdog.sh", str(other / "gpu-watchdog.sh"))]
+    for child in children:
+        until(lambda pid=child.pid: b"watchdog.sh" in Path(f"/proc/{pid}/cmdline").read_bytes())  # type: ignore[misc]
+    assert world.script("watchdog_gone.sh", LOCK, kind(world), ALSO).last == "none runs"
+
+
 def test_a_number_that_belongs_to_another_program_is_never_signalled(world: World) -> None:
     """C057: log and lock name a pid that is a weight copy by now."""
     other = world.spawn(["sleep", "300"])
@@ -103,7 +131,7 @@ def test_what_only_shows_the_script_is_no_watchdog(world: World, shows: str) -> 
     done = end(world, str(shown.pid))
     assert f"pid {shown.pid} is another program: not signalled" in done.words
     assert alive(shown.pid)
-    assert world.script("watchdog_gone.sh", "-", kind(world)).code == 0
+    assert world.script("watchdog_gone.sh", "-", kind(world), ALSO).code == 0
 
 
 def test_a_watchdog_that_nobody_names_is_not_signalled_but_told(world: World) -> None:
@@ -120,9 +148,9 @@ def test_what_starts_a_step_of_ours_is_no_watchdog_though_it_names_one(world: Wo
     words = ["start", "/tmp", "op", "arm", "7", "auto", "1", "60", "-", "--", "sh", "-s", "--", script_of(world)]
     starter = world.spawn(["sh", "-c", "sleep 300; :", "laneswap", *words])
     until(lambda: script_of(world).encode() in Path(f"/proc/{starter.pid}/cmdline").read_bytes())
-    assert world.script("watchdog_gone.sh", "-", kind(world)).code == 0
+    assert world.script("watchdog_gone.sh", "-", kind(world), ALSO).code == 0
     folder = str(world.home / "kit")
-    assert world.script("watchdog_start.sh", kind(world), folder, script_of(world)).last == "started"
+    assert world.script("watchdog_start.sh", kind(world), ALSO, folder, script_of(world)).last == "started"
     until(lambda: mine(world).code == 0)
     assert end(world, "-").code == 0
 
@@ -140,31 +168,31 @@ def test_without_a_watchdog_there_is_nothing_to_end(world: World) -> None:
     done = world.script("watchdog_end.sh", "-", LOCK, kind(world), ALSO, str(world.evidence))
     assert done.code == 0
     assert not (world.home / ".lock").exists()
-    assert world.script("watchdog_gone.sh", LOCK, kind(world)).code == 0
+    assert world.script("watchdog_gone.sh", LOCK, kind(world), ALSO).code == 0
 
 
 def test_it_is_gone_only_without_process_and_without_lock(world: World) -> None:
     dog = start(world)
-    probe = world.script("watchdog_gone.sh", LOCK, kind(world))
+    probe = world.script("watchdog_gone.sh", LOCK, kind(world), ALSO)
     assert (probe.code, str(dog.pid) in probe.words) == (1, True)
     assert end(world, str(dog.pid)).code == 0
     dog.wait(60)
     (world.home / ".lock").touch()
-    assert world.script("watchdog_gone.sh", LOCK, kind(world)).last == "its lock is still there"
+    assert world.script("watchdog_gone.sh", LOCK, kind(world), ALSO).last == "its lock is still there"
 
 
 def test_it_is_started_in_a_session_of_its_own(world: World) -> None:
     folder = str(world.home / "kit")
-    done = world.script("watchdog_start.sh", kind(world), folder, script_of(world))
+    done = world.script("watchdog_start.sh", kind(world), ALSO, folder, script_of(world))
     assert (done.code, done.last) == (0, "started")
     until(lambda: mine(world).code == 0)
     pid = int((world.home / ".lock").read_text())
     assert os.getsid(pid) == pid
-    again = world.script("watchdog_start.sh", kind(world), folder, script_of(world))
+    again = world.script("watchdog_start.sh", kind(world), ALSO, folder, script_of(world))
     assert again.last.startswith("runs already as pid")
     assert end(world, str(pid)).code == 0
     until(lambda: not alive(pid))
-    missing = world.script("watchdog_start.sh", kind(world), folder, f"{folder}/launch/none.sh")
+    missing = world.script("watchdog_start.sh", kind(world), ALSO, folder, f"{folder}/launch/none.sh")
     assert (missing.code, "cannot be run" in missing.words) == (5, True)
 
 

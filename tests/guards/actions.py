@@ -59,6 +59,13 @@ ROWS = (
         f"{W}::test_it_is_gone_only_without_process_and_without_lock",
     ),
     row(
+        "a watchdog that was started from inside its folder runs too",
+        f"{SCRIPTS}/lib.sh",
+        ' || inside "$pid" "$1" "${2:-$1}" || continue',
+        " || continue",
+        f"{W}::test_one_from_inside_the_folder_whose_lock_is_gone_still_runs",
+    ),
+    row(
         "a unit that does not answer is unknown, not disarmed",
         f"{SCRIPTS}/unit_is.sh",
         '*) unknown "$2:',

@@ -133,7 +133,24 @@ ours() {
     return 1
 }
 
-# those PATTERN: numbers of the processes that run it.
+# inside PID PATTERN ALSO: whether `line` runs what PATTERN names by a shorter word (ALSO) from inside its folder, as after
+# `cd launch`. A whole path that PATTERN does not name is another program of that name (`gpu-watchdog.sh`): it would
+# hold every stop up for ever. Where its folder is hidden from this account it may be it.
+inside() {
+    runs_it "$3" || return 1
+    inside_of=$(readlink "/proc/$1/cwd" 2>/dev/null)
+    set -f # its words are no patterns of files here; whoever asks is a shell of its own
+    for line_word in $line; do
+        # shellcheck disable=SC2254
+        case $line_word in /*) continue ;; *$3*) ;; *) continue ;; esac
+        [ -n "$inside_of" ] || return 0
+        # shellcheck disable=SC2254
+        case $inside_of/${line_word#./} in *$2*) return 0 ;; esac
+    done
+    return 1
+}
+
+# those PATTERN [ALSO]: numbers of the processes that run it, also from inside its folder.
 those() {
     line_above=$$
     walk=$$
@@ -144,7 +161,7 @@ those() {
     for entry in /proc/[0-9]*; do
         pid=${entry#/proc/}
         command_of "$pid" || continue
-        runs_it "$1" || continue
+        runs_it "$1" || inside "$pid" "$1" "${2:-$1}" || continue
         ours "$pid" && continue
         birth "$pid" || continue
         case $mood in Z | X) continue ;; esac

@@ -11,7 +11,7 @@ main() {
         signal "$pid"
     done
     if [ -z "$asked" ]; then
-        others=$(those "$kind" | tr '\n' ' ')
+        others=$(those "$kind" "$also" | tr '\n' ' ')
         [ -z "$others" ] || no "pid ${others% } looks like it, but neither its log nor its lock names it: not signalled"
     fi
     if [ "$lock" != - ]; then

@@ -1,6 +1,6 @@
-# LOCK PATTERN: whether the watchdog runs here, named by its lock.
+# LOCK PATTERN ALSO: whether the watchdog runs here, named by its lock.
 main() {
-    found=$(those "$2" | tr '\n' ' ')
+    found=$(those "$2" "$3" | tr '\n' ' ')
     [ -n "$found" ] || { [ -r /proc/1/cmdline ] || unknown "others' processes are hidden from this account"; no "none runs"; }
     if [ "$1" != - ]; then
         locked "$1"

@@ -1,9 +1,9 @@
-# PATTERN FOLDER COMMAND...: starts the watchdog, in a session of its own, unless one runs.
+# PATTERN ALSO FOLDER COMMAND...: starts the watchdog, in a session of its own, unless one runs.
 main() {
-    found=$(those "$1" | tr '\n' ' ')
+    found=$(those "$1" "$2" | tr '\n' ' ')
     [ -z "$found" ] || { say "runs already as pid ${found% }" && exit 0; }
-    cd "$(home "$2")" || cannot "$2 cannot be entered"
-    shift 2
+    cd "$(home "$3")" || cannot "$3 cannot be entered"
+    shift 3
     count=$#
     while [ "$count" -gt 0 ]; do
         word=$(home "$1")

@@ -49,7 +49,7 @@ async def watchdog_end(job: Job) -> int:
 
 async def watchdog_gone(job: Job) -> int:
     """watchdog_gone.sh."""
-    lock, kind = job.args
+    lock, kind, _ = job.args
     if found := job.running(kind):
         raise job.no(f"runs as pid {' '.join(str(pid) for pid, _ in found)}")
     if lock != "-" and job.read(lock) is not None:
@@ -60,7 +60,7 @@ async def watchdog_gone(job: Job) -> int:
 
 async def watchdog_runs(job: Job) -> int:
     """watchdog_runs.sh."""
-    lock, kind = job.args
+    lock, kind, _ = job.args
     found = [str(pid) for pid, _ in job.running(kind)]
     if not found:
         raise job.no("none runs")
@@ -79,7 +79,7 @@ async def watchdog_start(job: Job) -> int:
         return 0
     dog = log_watchdog(job, "-")
     if dog is None:
-        raise job.cannot(f"{job.args[2]} cannot be run")
+        raise job.cannot(f"{job.args[3]} cannot be run")
     await job.playing.sleep(STARTS_S)
     begin(job, dog)
     job.say("started")
