@@ -11,8 +11,8 @@ from console.execution.tenure import DEBTS
 
 
 def filled(plan: Plan, folder: str, op: str, spare: Mapping[str, str] | None = None) -> Plan:
-    """The plan with `{state}`, `{states}` and `{evidence}`, where they are whole words of a command, put in: those of the
-    host on which it runs. `spare`: by host whose own folder cannot be used."""
+    """The plan with `{state}`, `{states}` and `{evidence}`, where they are whole words of a command, put in: those of
+    the host on which it runs. `spare`: by host whose own folder cannot be used."""
 
     def put(host: str, argv: Sequence[str]) -> tuple[str, ...]:
         there = (spare or {}).get(host, folder)
