@@ -282,7 +282,7 @@ class StripDesk:
             words = await errand.carry_out(ready, strip)
             begun = errand.lane if errand.begins else ""
         except Refused as error:
-            words = f"REFUSED: {error}. Nothing was sent."
+            words = f"REFUSED: {error.whole}"
         except Exception as error:
             self._app.say(f"{errand.heading.lower()} {errand.lane}: outcome unknown, {error}; the ledger (e) says more")
             raise

@@ -20,7 +20,7 @@ from console.sanitize import line
 if TYPE_CHECKING:
     from console.actions.plan import Plan
     from console.execution.hands import Hands, Wish
-    from console.execution.policy import Confirmation, Decision
+    from console.execution.policy import Confirmation, Decision, Refused
     from console.feed import Feed
     from console.readings.acting_types import Operation, StepView
     from console.snapshot import LaneView
@@ -206,12 +206,12 @@ async def _do(
         if decision.denied:
             return EXIT_REFUSED
         if plan_id and plan_id != made.id:
-            return _refuse(f"the plan is {made.id} now, not {line(plan_id, 40)}: look at it above")
+            return _refuse(Refused(f"the plan is {made.id} now, not {line(plan_id, 40)}: look at it above"))
         confirmation = await _confirmed(made, decision, plan_id, typed, reason)
         try:
             begun = await ready.hands.begin(made, decision, confirmation, wish)
         except Refused as refused:
-            return _refuse(str(refused))
+            return _refuse(refused)
         except Unclear as unclear:
             print(line(f"outcome unknown: {unclear}", 600), file=sys.stderr)
             return await _looked_up(ready, unclear.operation)
@@ -238,9 +238,9 @@ async def _looked_up(ready: Ready, op: str) -> int:
     return EXIT_UNKNOWN
 
 
-def _refuse(words: str) -> int:
-    print(line(f"refused: {words}. Nothing was sent.", 600), file=sys.stderr)
-    return EXIT_REFUSED
+def _refuse(refused: Refused) -> int:
+    print(line(f"refused: {refused.whole}", 600), file=sys.stderr)
+    return EXIT_NEEDS_OPERATOR if refused.half else EXIT_REFUSED
 
 
 async def _confirmed(plan: Plan, decision: Decision, plan_id: str, typed: str, reason: str) -> Confirmation:
@@ -296,7 +296,7 @@ async def _attach(feed: Feed, lane: str, operation: str, wait: float, typed: str
             try:
                 print(line((await ready.hands.carry_on(lane, typed)).words, 400), flush=True)
             except Refused as refused:
-                return _refuse(str(refused))
+                return _refuse(refused)
             await _until_runs(ready, found.id)
         return await follow(ready, found.id)
 

@@ -53,8 +53,8 @@ async def act(
             return EXIT_UNKNOWN
         except Refused as refused:
             emit(source.snapshot())
-            _say(f"refused: {refused}. Nothing was sent.")
-            return EXIT_REFUSED
+            _say(f"refused: {refused.whole}")
+            return EXIT_NEEDS_OPERATOR if refused.half else EXIT_REFUSED
         finally:
             await hands.close()
             await _verified(source)

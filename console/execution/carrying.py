@@ -54,6 +54,15 @@ class Begun:
     words: str
 
 
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What was to be ended and may still act."""
+
+    host: str
+    words: str
+    """Safe."""
+
+
 class Unclear(Exception):
     """It may or may not have begun: this console looks it up, and tells, before anything else is done."""
 
@@ -297,12 +306,12 @@ class Carrying:
 
     # --- ending what runs
 
-    async def pre_empt(self, view: LaneView, epoch: int | None, grant: Grant, verb: Verb) -> tuple[str, ...]:
+    async def pre_empt(self, view: LaneView, epoch: int | None, grant: Grant, verb: Verb) -> tuple[Left, ...]:
         """End the operation that runs, or may run: its runner, then every step of it that is a unit of its own. Asks
         for the Grant of what comes in its place, and does not spend it: raises Refused.
 
         `epoch` of the newer lease, which fences its steps off in any case; None for break-glass, where nothing does.
-        What may still act, in safe words; nothing where all was seen to end.
+        What may still act; nothing where all was seen to end.
         """
         policy.ensure(grant, verb, view.name, policy.clock())
         here = self._here.get(view.name)
@@ -317,11 +326,13 @@ class Carrying:
             pass  # ended just now
         elif (stored := await sequence_head.stored(link, folder, running.id)) is not None:
             words = await sequence_head.stop(link, stored, operator=self._own.operator, epoch=epoch, steps=True)
-            left += [f"{running.id}: {words}"] if words else []
+            left += [Left(view.lane.head, f"{running.id}: {words}")] if words else []
         else:
-            left.append(f"{running.id}: its operation file cannot be read, its runner was not ended")
+            words = f"{running.id}: its operation file cannot be read, its runner was not ended"
+            left.append(Left(view.lane.head, words))
         steps = [step for step in running.steps if step.state in (StepState.RUNNING, StepState.UNKNOWN)]
-        return (*left, *filter(None, await asyncio.gather(*(self._end(folder, running.id, s, epoch) for s in steps))))
+        said = await asyncio.gather(*(self._end(folder, running.id, step, epoch) for step in steps))
+        return (*left, *(Left(step.host, words) for step, words in zip(steps, said, strict=True) if words))
 
     async def _end(self, folder: str, op: str, step: StepView, epoch: int | None) -> str:
         """'' once nothing of a step runs, else why it may."""

@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 
 from console.actions.plan import Plan, Verb
 from console.actions.telling import command_words
-from console.actions.underway import runs
+from console.actions.underway import acting_of, runs
 from console.execution import policy
+from console.execution.attempt import Attempt
 from console.execution.carrying import Begun, Carrying, Unclear, operation_id
 from console.execution.clearing import Cleared
 from console.execution.deciding import NO_WISH, Deciding, Wish, changed, same_situation, windowed
@@ -32,6 +33,7 @@ from console.readings.acting_types import Lease, Operation, OperationState
 from console.readings.ledger import Record
 from console.readings.redaction import secrets_of
 from console.sanitize import word
+from console.snapshot import LaneView
 from console.wayback.standing import unfinished
 
 __all__ = ["NO_WISH", "Begun", "Hands", "Unclear", "Wish"]
@@ -145,45 +147,65 @@ class Hands:
             grant = policy.grant(fresh, confirmation, plan.id, policy.clock())
             # held against the lease before a new one is asked for; whoever begins the operation spends it
             policy.take_up(grant, plan.id, plan.verb, plan.lane, policy.clock(), fresh.epoch)
-            held, came_from = await self._held(plan, fresh)
-            op = operation_id(plan.verb)
+            return await self._under_lease(plan, fresh, grant, confirmation)
+
+    async def _under_lease(self, plan: Plan, decision: Decision, grant: Grant, confirmation: Confirmation) -> Begun:
+        attempt, op = Attempt(plan.verb.value, plan.lane), operation_id(plan.verb)
+        try:
+            held, came_from = await self._held(plan, decision, attempt)
             epoch = held.epoch if held is not None else 0
             with beginning(self._ledger.file, op):
-                ledgered = await self._intent(plan, op, epoch, confirmation, came_from, glass=fresh.break_glass)
+                ledgered = await self._intent(plan, op, epoch, confirmation, came_from, glass=decision.break_glass)
                 try:
-                    begun = await self._sent(plan, op, held, grant, ledgered=ledgered, ends=fresh.ends)
+                    begun = await self._sent(plan, op, held, grant, attempt, ledgered=ledgered)
                 except Refused as refused:
                     await self._not_begun(plan, op, epoch, str(refused))
                     raise
-            self.recording.look_after(op, plan.lane, plan.id)
-            self._holding.watch_over(plan.lane)
-            return begun
+        except Refused as refused:
+            await self._let_go(plan.lane, attempt)
+            attempt.account_for(refused)
+            raise
+        self.recording.look_after(op, plan.lane, plan.id)
+        self._holding.watch_over(plan.lane)
+        return begun
 
-    async def _sent(self, plan: Plan, op: str, held: Lease | None, grant: Grant, *, ledgered: bool, ends: str) -> Begun:
+    async def _sent(
+        self, plan: Plan, op: str, held: Lease | None, grant: Grant, attempt: Attempt, *, ledgered: bool
+    ) -> Begun:
         view, deadline = self.deciding.view(plan.lane), self.deciding.deadline(plan.lane)
-        epoch = held.epoch if held is not None else None
-        if ends and (left := await self._carrying.pre_empt(view, epoch, grant, plan.verb)):
-            words = f"what should have been ended may still act: {'; '.join(left)}"
-            if plan.verb is not Verb.ROLLBACK:
-                raise Refused(words)
-            self._tell(words)  # the way back waits for nobody
+        if attempt.what:
+            await self._end(plan, view, held, grant, attempt)
         if held is not None:
-            await self.tenure.still(plan.lane, held, ask=bool(ends))  # what was ended may have taken its time
+            await self.tenure.still(plan.lane, held, ask=bool(attempt.what))  # ending something may have taken its time
         try:
             return await self._carrying.begin(view, plan, op, held, grant, ledgered=ledgered, deadline=deadline)
         except Unclear:
             self.recording.look_after(op, plan.lane, plan.id, unclear=True)
             raise
 
+    async def _end(self, plan: Plan, view: LaneView, held: Lease | None, grant: Grant, attempt: Attempt) -> None:
+        """End what runs. Raises Refused where it may still act elsewhere than on hosts that were shown as left out."""
+        epoch = held.epoch if held is not None else None
+        left = await self._carrying.pre_empt(view, epoch, grant, plan.verb)
+        attempt.told(over=not left)
+        words = f"what should have been ended may still act: {'; '.join(one.words for one in left)}"
+        if plan.verb is not Verb.ROLLBACK and any(one.host not in plan.left_out for one in left):
+            raise Refused(words)
+        if left:
+            self._tell(words)  # the way back waits for nobody
+
     async def _not_begun(self, plan: Plan, op: str, epoch: int, why: str) -> None:
-        """An intent that nothing came of is no open end in the record; nor does it hold the lane."""
+        """An intent that nothing came of is no open end in the record."""
         entry = Entry(plan.lane, why, host=plan.head, op=op, epoch=epoch, plan=plan.id, result=NOT_BEGUN)
         with contextlib.suppress(LedgerError):
             await asyncio.to_thread(self._ledger.outcome, entry)
         self.recording.sync_soon(plan.lane)
-        view = self.deciding.view(plan.lane)
+
+    async def _let_go(self, lane: str, attempt: Attempt) -> None:
+        view = self.deciding.view(lane)
         if not windowed(view) and runs(view) is None:
-            await self.tenure.release(plan.lane)
+            await self.tenure.release(lane)
+        attempt.given_back = self.tenure.held(lane) is None
 
     async def carry_on(self, lane: str, typed: str) -> Begun:
         """Go on with the newest operation, which nobody carries out any more. Raises Refused."""
@@ -214,15 +236,21 @@ class Hands:
             self.recording.look_after(found.id, lane, found.plan_id, after=found.spoke)
             return begun
 
-    async def _held(self, plan: Plan, decision: Decision) -> tuple[Lease | None, str]:
+    async def _held(self, plan: Plan, decision: Decision, attempt: Attempt) -> tuple[Lease | None, str]:
         """The lease that it goes under; None only for break-glass without a head. Raises Refused."""
         view = self.deciding.view(plan.lane)
         # a rollback takes the lane from whoever holds it; all else from nobody but the one who was shown
         seen = self.deciding.lease_id(plan.lane) if plan.verb is not Verb.ROLLBACK else ""
+        if decision.ends:
+            acting = acting_of(view)
+            attempt.ending(decision.ends, acting.operation if acting is not None else None)
+        ours = self.tenure.ours(view)
         try:
             held, came_from = await self.tenure.hold(view, plan.verb.value, over=decision.takes_over, shown=seen)
+            attempt.held(came_from, new=held.id not in ours, other=came_from not in ("", self.own.operator))
             if decision.ends:
                 held = await self.tenure.renumber(view, plan.verb.value)
+                attempt.fenced()
         except HeldByAnother:
             raise  # break-glass goes without a lease that nobody can give, never past one that another holds
         except Refused:

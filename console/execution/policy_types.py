@@ -114,4 +114,15 @@ class Confirmation:
 
 
 class Refused(Exception):
-    """An action that does not go; the text says why and the way out. Nothing was sent."""
+    """An action that does not go; the text says why and the way out."""
+
+    def __init__(self, words: str, did: str = "", *, half: bool = False) -> None:
+        """`did`: what was done all the same before it was refused, in safe words; '': nothing was sent. `half`: with
+        that something was ended that does not go on."""
+        super().__init__(words)
+        self.did, self.half = did, half
+
+    @property
+    def whole(self) -> str:
+        """Why, and what was done or that nothing was."""
+        return f"{self.did}: {'HALF DONE, ' if self.half else ''}{self}" if self.did else f"{self}. Nothing was sent."

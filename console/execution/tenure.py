@@ -92,6 +92,10 @@ class Tenure:
         keeper = self._keepers.get(lane)
         return None if keeper is None or keeper.lost.is_set() else keeper.lease
 
+    def ours(self, view: LaneView) -> frozenset[str]:
+        """Ids of the leases of the lane that are ours, by this console's knowledge and by the picture's."""
+        return frozenset(one.id for one in (self.held(view.name), self._ours(view)) if one is not None)
+
     def lost(self, lane: str) -> str:
         """Who took the lane from this console, in words; '' if nobody did."""
         keeper = self._keepers.get(lane)

@@ -25,6 +25,7 @@ G = "tests/execution/test_hands_holding.py"
 M = "tests/execution/test_hands_last_look.py"
 E = "tests/execution/test_lease.py"
 K = "tests/execution/test_hands_lease_kept.py"
+X = "tests/execution/test_hands_refused.py"
 I = "tests/execution/test_inflight.py"  # noqa: E741
 
 ROWS = (
@@ -195,6 +196,28 @@ ROWS = (
         "                words = await self._closed(lane, typed)\n",
         "            words = await self._closed(lane, typed)\n",
         f"{K}::test_a_window_is_not_closed_over_what_is_being_begun",
+    ),
+    row(
+        "a refusal says what was ended before it",
+        HANDS,
+        "        attempt.told(over=not left)\n",
+        "",
+        f"{X}::test_a_stop_that_ended_what_ran_and_did_not_begin_says_so",
+        f"{X}::test_what_ended_a_relaunch_and_could_not_be_carried_out_says_so",
+    ),
+    row(
+        "a stop goes on past a host that it leaves out",
+        HANDS,
+        "any(one.host not in plan.left_out for one in left)",
+        "left",
+        f"{X}::test_a_stop_goes_on_past_a_step_on_a_host_that_it_leaves_out",
+    ),
+    row(
+        "a stop does not begin beside what may still act",
+        HANDS,
+        "any(one.host not in plan.left_out for one in left)",
+        "False",
+        f"{X}::test_a_stop_that_ended_what_ran_and_did_not_begin_says_so",
     ),
     row(
         "an outcome is told once by however many consoles",

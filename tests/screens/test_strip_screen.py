@@ -262,6 +262,10 @@ async def test_a_fault_while_planning_is_an_alarm_and_sends_nothing() -> None:
     ("error", "words"),
     [
         (Refused("the plan came out different"), "REFUSED: the plan came out different. Nothing was sent."),
+        (
+            Refused("it may still act", "relaunch by ana was ended; stop did not begin", half=True),
+            "REFUSED: relaunch by ana was ended; stop did not begin: HALF DONE, it may still act",
+        ),
         (RuntimeError("disk full"), "stop dsv41: outcome unknown, disk full; the ledger (e) says more"),
     ],
 )
