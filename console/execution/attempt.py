@@ -14,6 +14,8 @@ class Attempt:
 
     verb: str
     lane: str
+    new: bool = False
+    """The lease was not ours before."""
     lease: str = ""
     """What became of the lease, in safe words; '' where it was ours before."""
     what: str = ""
@@ -25,6 +27,7 @@ class Attempt:
 
     def held(self, came_from: str, *, new: bool, other: bool) -> None:
         """`new`: the lease was not ours before; `other`: it was another operator's."""
+        self.new = new
         if other:
             self.lease = f"{self.lane} was taken over from {came_from}"
         elif new:

@@ -202,8 +202,9 @@ class Hands:
         self.recording.sync_soon(plan.lane)
 
     async def _let_go(self, lane: str, attempt: Attempt) -> None:
+        """A lease that was taken for nothing keeps others away for nothing."""
         view = self.deciding.view(lane)
-        if not windowed(view) and runs(view) is None:
+        if attempt.new or (not windowed(view) and runs(view) is None):
             await self.tenure.release(lane)
         attempt.given_back = self.tenure.held(lane) is None
 
@@ -228,11 +229,11 @@ class Hands:
         async with self._settling.by_itself(lane):
             grant = policy.grant(decision, confirmation, found.plan_id, policy.clock())
             policy.take_up(grant, found.plan_id, verb, lane, policy.clock(), decision.epoch)
-            held, came_from = await self.tenure.hold(view, found.verb, over=decision.takes_over)
-            await self._holding.note(
-                lane, f"{found.id} is carried on", held.epoch, found.plan_id, came_from, op=found.id
-            )
-            begun = await self._carrying.carry_on(view, found.id, held, grant)
+            async with self._holding.taken(view, found.verb, over=decision.takes_over) as (held, came_from):
+                await self._holding.note(
+                    lane, f"{found.id} is carried on", held.epoch, found.plan_id, came_from, op=found.id
+                )
+                begun = await self._carrying.carry_on(view, found.id, held, grant)
             self.recording.look_after(found.id, lane, found.plan_id, after=found.spoke)
             return begun
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 from console import format as fmt
 from console.actions.plan import Verb
@@ -52,7 +52,7 @@ class Holding:
             async with self._settling.by_itself(lane):
                 opened = await self._opened(lane, window.Opening(typed, reason, deadline_s, without_way_back))
         except Refused as refused:
-            return f"no window was opened: {refused}"
+            return f"no window was opened: {_why(refused)}"
         back = f"B leads back to {opened.target}" if opened.target else "no way back"
         where = await self._standing(lane, opened)
         return f"window open until {fmt.clock(opened.deadline)}; {back}{where}; {opened.id}"
@@ -71,7 +71,7 @@ class Holding:
         return "; where a sequence would run is not known yet"
 
     async def _opened(self, lane: str, asked: window.Opening) -> window.Window:
-        self._may_write()
+        await self._may_record()
         view = self._deciding.view(lane)
         plan = self._deciding.planned(lane, Verb.ROLLBACK, NO_WISH)
         now = head_now(self._ground.snapshot(), view)
@@ -80,11 +80,11 @@ class Holding:
         )  # refused before a lease is taken
         if windowed(view):
             raise Refused("a window is open on this lane already")
-        held, came_from = await self._tenure.hold(view, f"window: {word(asked.reason, 120)}")
-        opened = window.open_window(asked, plan, operator=self._deciding.own.operator, epoch=held.epoch, now=now)
-        text = f"window {opened.id} opened until {fmt.clock(opened.deadline)}, reason: {opened.reason}"
-        await self.note(lane, f"{text}; way back: {opened.target or 'none'}", held.epoch, opened.plan_id, came_from)
-        await self._tenure.write_window(lane, opened, held.epoch)
+        async with self.taken(view, f"window: {word(asked.reason, 120)}") as (held, came_from):
+            opened = window.open_window(asked, plan, operator=self._deciding.own.operator, epoch=held.epoch, now=now)
+            text = f"window {opened.id} opened until {fmt.clock(opened.deadline)}, reason: {opened.reason}"
+            await self.note(lane, f"{text}; way back: {opened.target or 'none'}", held.epoch, opened.plan_id, came_from)
+            await self._tenure.write_window(lane, opened, held.epoch)
         self._deciding.frozen[lane] = opened
         self._carrying.prepare(view, plan)
         self.watch_over(lane)
@@ -113,13 +113,19 @@ class Holding:
             async with self._settling.by_itself(lane):
                 words = await self._closed(lane, typed)
         except Refused as refused:
-            return f"the window stays open: {refused}"
+            return f"the window stays open: {_why(refused)}"
         return words
 
     def _may_write(self) -> None:
         """Raises Refused."""
         if self._deciding.read_only:
             raise Refused("this console is read-only (--read-only)")
+
+    async def _may_record(self) -> None:
+        """Raises Refused: what takes the lane from somebody is not done first and found to leave no record then."""
+        self._may_write()
+        if not await self._deciding.writable():
+            raise Refused("the ledger cannot be written: no record, no lease")
 
     async def _closed(self, lane: str, typed: str) -> str:
         self._may_write()
@@ -130,7 +136,15 @@ class Holding:
         await self._deciding.until_shown(lane, newest)
         await self._deciding.no_other(lane, None, newest)
         view = self._deciding.view(lane)
-        held, _ = await self._tenure.hold(view, "close the window")
+        async with self.taken(view, "close the window") as (held, _):
+            words = await self._struck(view, opened, held, typed)
+        self._deciding.frozen.pop(lane, None)
+        await self._recording.sync(lane)
+        await self._tenure.release(lane)
+        return words
+
+    async def _struck(self, view: LaneView, opened: window.Window, held: Lease, typed: str) -> str:
+        """Take a window off the head; says what is owed. Raises Refused."""
         acting = view.acting.value if view.acting is not None else None
         running = self._under_way(view)
         closing = window.Closing(
@@ -141,11 +155,8 @@ class Holding:
             running=f"{running.verb} ({running.id})" if running is not None else "",
         )
         words = window.close_window(opened, closing, head_now(self._ground.snapshot(), view))
-        await self.note(lane, words, held.epoch, opened.plan_id)
-        await self._tenure.drop_window(lane, held.epoch)
-        self._deciding.frozen.pop(lane, None)
-        await self._recording.sync(lane)
-        await self._tenure.release(lane)
+        await self.note(view.name, words, held.epoch, opened.plan_id)
+        await self._tenure.drop_window(view.name, held.epoch)
         return words
 
     def _under_way(self, view: LaneView) -> Operation | None:
@@ -157,22 +168,22 @@ class Holding:
     async def offer(self, lane: str, to: str) -> str:
         """Offer the lease to another operator; '' takes the offer back."""
         try:
-            self._may_write()
+            await self._may_record()
             async with self._tenure.turn(lane):
                 await self._tenure.offer(self._deciding.view(lane), to)
-            await self.note(lane, f"{lane} offered to {word(to, 80) or 'nobody any more'}", 0)
         except Refused as refused:
             return f"not offered: {refused}"
-        return f"{lane} is offered to {word(to, 80)}: they accept with H" if to else "the offer is taken back"
+        lost = await self._noted(lane, f"{lane} offered to {word(to, 80) or 'nobody any more'}", 0)
+        return (f"{lane} is offered to {word(to, 80)}: they accept with H" if to else "the offer is taken back") + lost
 
     async def accept(self, lane: str) -> str:
         """Take a lease that was offered to us."""
         try:
-            self._may_write()
+            await self._may_record()
             async with self._tenure.turn(lane):
                 held, came_from = await self._tenure.accept(self._deciding.view(lane))
-                await self.note(lane, f"{lane} accepted", held.epoch, "", came_from)
-                more = await self._adopt(lane, held)
+                lost = await self._noted(lane, f"{lane} accepted", held.epoch, came_from)
+                more = lost + await self._adopt(lane, held)
         except Refused as refused:
             return f"not accepted: {refused}"
         return f"{lane} is yours now, from {came_from or 'nobody'}{more}"
@@ -182,14 +193,30 @@ class Holding:
         if typed != lane:
             return f"not taken over: type the lane's name, {lane}"
         try:
-            self._may_write()
+            await self._may_record()
             async with self._tenure.turn(lane):
-                held, came_from = await self._tenure.hold(self._deciding.view(lane), "taken over", over=True)
-                await self.note(lane, f"{lane} taken over", held.epoch, "", came_from)
+                async with self.taken(self._deciding.view(lane), "taken over", over=True) as (held, came_from):
+                    await self.note(lane, f"{lane} taken over", held.epoch, "", came_from)
                 more = await self._adopt(lane, held) if came_from else ""
         except Refused as refused:
-            return f"not taken over: {refused}"
+            return f"not taken over: {_why(refused)}"
         return f"{lane} is yours now, taken from {came_from}{more}" if came_from else f"{lane} is yours"
+
+    @contextlib.asynccontextmanager
+    async def taken(self, view: LaneView, purpose: str, *, over: bool = False) -> AsyncIterator[tuple[Lease, str]]:
+        """The lane's lease for something that may still be refused, and whom it came from. Where it is, a lease that
+        was taken for it is given back, and the refusal says so. Raises Refused."""
+        ours = self._tenure.ours(view)
+        held, came_from = await self._tenure.hold(view, purpose, over=over)
+        try:
+            yield held, came_from
+        except Refused as refused:
+            if held.id not in ours:
+                await self._tenure.release(view.name)
+                other = came_from not in ("", self._deciding.own.operator)
+                took = f"{view.name} was taken over from {came_from}" if other else "a lease was taken"
+                refused.did = f"{took} and given back"
+            raise
 
     async def _adopt(self, lane: str, held: Lease) -> str:
         """What runs on the lane's head goes on under the new lease: a stop that is cut in two helps nobody."""
@@ -210,6 +237,14 @@ class Holding:
         self._recording.look_after(running.id, lane, running.plan_id)
         return f"; {running.id} goes on"
 
+    async def _noted(self, lane: str, text: str, epoch: int, came_from: str = "") -> str:
+        """Record what has been done already; why that was not possible, '' if it was."""
+        try:
+            await self.note(lane, text, epoch, "", came_from)
+        except Refused as refused:
+            return f"; NOT RECORDED: {refused}"
+        return ""
+
     async def note(
         self, lane: str, text: str, epoch: int, plan: str = "", came_from: str = "", *, op: str = ""
     ) -> None:
@@ -222,3 +257,7 @@ class Holding:
         except LedgerError as error:
             raise Refused(str(error)) from error
         self._recording.sync_soon(lane)
+
+
+def _why(refused: Refused) -> str:
+    return f"{refused}; {refused.did}" if refused.did else str(refused)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -115,3 +116,92 @@ async def test_a_lease_that_was_taken_for_nothing_is_told(scene: Any, monkeypatc
         with pytest.raises(Refused) as refused:
             await hands.begin(made, decision, typed(made, name="other"))
         assert refused.value.whole == "other was typed, the lane is lane. Nothing was sent."
+
+
+# --- a lease that was taken for nothing
+
+
+async def of_nobody(scene: Any, hands: Any) -> None:
+    assert hands.tenure.held("lane") is None
+    assert (await lease.show(*hands.tenure.way("lane"))).lease is None
+
+
+def unwritable(monkeypatch: pytest.MonkeyPatch, *kinds: str) -> None:
+    """There was room when it was asked; there is none when it is written."""
+
+    def full(self: Ledger, entry: Any) -> None:
+        raise LedgerError("the ledger cannot be written: No space left on device")
+
+    for kind in kinds:
+        monkeypatch.setattr(Ledger, kind, full)
+
+
+async def test_a_window_that_was_not_opened_keeps_no_lease(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with scene.hands() as hands:
+        with monkeypatch.context() as patched:
+            unwritable(patched, "note")
+            words = await hands.open_window("lane", "swap to the new one", 1500, "lane")
+        assert words.startswith("no window was opened: the ledger cannot be written"), words
+        assert words.endswith("; a lease was taken and given back")
+        await of_nobody(scene, hands)
+
+
+async def test_a_window_that_was_not_opened_leaves_a_lease_that_was_there(
+    scene: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scene.hands() as hands:
+        before, _ = await hands.tenure.hold(scene.feed.snapshot().lane("lane"), "stop")
+        with monkeypatch.context() as patched:
+            unwritable(patched, "note")
+            assert "no window was opened" in await hands.open_window("lane", "swap to the new one", 1500, "lane")
+        assert hands.tenure.held("lane") == before
+
+
+async def test_a_take_over_without_a_record_takes_nothing(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with scene.hands() as hands:
+        link, folder = hands.tenure.way("lane")
+        await lease.take(link, folder, "ben", "ben@there 1", "a window")
+        await scene.until(lambda: scene.acting().lease is not None, "the lease is seen")
+
+        async def full() -> bool:
+            return False
+
+        with monkeypatch.context() as patched:
+            patched.setattr(hands.deciding, "writable", full)
+            assert "no record, no lease" in await hands.take_over("lane", "lane")
+        found = (await lease.show(link, folder)).lease
+        assert found is not None and found.operator == "ben"
+        unwritable(monkeypatch, "takeover")
+        words = await hands.take_over("lane", "lane")
+        assert words.endswith("; lane was taken over from ben and given back"), words
+        await of_nobody(scene, hands)
+
+
+@pytest.mark.parametrize("fails", ["note", "carry_on"])
+async def test_what_is_not_carried_on_keeps_no_lease(scene: Any, monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
+    async def cannot(*_: Any) -> Any:
+        raise Refused("its operation file is not there")
+
+    async with scene.hands() as hands:
+        op = await go(hands)
+        await scene.ended(op)
+        await scene.until(lambda: scene.acting().lease is None, "the lease was given back")
+        snapshot = scene.feed.snapshot
+
+        def lost() -> Any:
+            seen = snapshot()
+            view = seen.lane("lane")
+            found = replace(view.acting.value.operation, state=OperationState.LOST, ended=None)
+            acting = replace(view.acting, value=replace(view.acting.value, operation=found))
+            return replace(seen, lanes=(replace(view, acting=acting),))
+
+        with monkeypatch.context() as patched:
+            patched.setattr(scene.feed, "snapshot", lost)
+            if fails == "note":
+                unwritable(patched, "note")
+            else:
+                patched.setattr(hands._carrying, "carry_on", cannot)
+            with pytest.raises(Refused) as refused:
+                await hands.carry_on("lane", "lane")
+        assert refused.value.did == "a lease was taken and given back"
+        await of_nobody(scene, hands)

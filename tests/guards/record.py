@@ -220,6 +220,15 @@ ROWS = (
         f"{X}::test_a_stop_that_ended_what_ran_and_did_not_begin_says_so",
     ),
     row(
+        "a lease that was taken for nothing is given back: window, take-over, carrying on",
+        HOLDING,
+        "            if held.id not in ours:\n",
+        "            if False:\n",
+        f"{X}::test_a_window_that_was_not_opened_keeps_no_lease",
+        f"{X}::test_a_take_over_without_a_record_takes_nothing",
+        f"{X}::test_what_is_not_carried_on_keeps_no_lease",
+    ),
+    row(
         "an outcome is told once by however many consoles",
         LEDGER,
         "            if once and _told(descriptor, kind, entry):\n                return None\n",
