@@ -51,8 +51,11 @@ class Hands(Protocol):
         """Take a lease that was offered to us."""
         ...
 
-    async def take_over(self, lane: str, typed: str) -> str:
-        """Take the lane from whoever holds it; `typed` is what was typed as the lane's name."""
+    async def take_over(self, lane: str, typed: str, shown: str) -> str:
+        """Take the lane from whoever it was shown with, by the id of that lease; '' where nobody could be named.
+
+        `typed` is what was typed as the lane's name.
+        """
         ...
 
     def mine(self, lane: str) -> bool:

@@ -140,7 +140,7 @@ def _taking(key: str, lane: str, lease: Lease, me: str, now: float, hands: Hands
         return Ready(questions=(_name(lane),), told=told, warnings=alive)
 
     async def carry_out(ready: Ready, strip: Strip) -> str:
-        return await hands.take_over(lane, strip.answers[0])
+        return await hands.take_over(lane, strip.answers[0], lease.id)
 
     return Errand(key, "TAKE OVER", lane, prepare, carry_out)
 
@@ -154,7 +154,7 @@ def _taking_unknown(key: str, lane: str, why: str, hands: Hands) -> Errand:
         return Ready(questions=(_name(lane),), told=told, warnings=alive)
 
     async def carry_out(ready: Ready, strip: Strip) -> str:
-        return await hands.take_over(lane, strip.answers[0])
+        return await hands.take_over(lane, strip.answers[0], "")
 
     return Errand(key, "TAKE OVER", lane, prepare, carry_out)
 

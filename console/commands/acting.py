@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from console.execution.hands import Hands, Wish
     from console.execution.policy import Confirmation, Decision, Refused
     from console.feed import Feed
-    from console.readings.acting_types import Operation, StepView
+    from console.readings.acting_types import Acting, Lease, Operation, StepView
     from console.snapshot import LaneView
 
 EXIT_REFUSED = 4
@@ -64,10 +64,20 @@ class Ready:
             return (acting.error if acting is not None else "") or "the head did not say"
         return acting.value.problem
 
+    def acting(self) -> Acting | None:
+        """What the head keeps of the lane, as it was read last; None before that."""
+        reading = self.view().acting
+        return reading.value if reading is not None else None
+
     def operation(self) -> Operation | None:
         """The newest one on the lane."""
-        acting = self.view().acting
-        return acting.value.operation if acting is not None and acting.value is not None else None
+        acting = self.acting()
+        return acting.operation if acting is not None else None
+
+    def lease(self) -> Lease | None:
+        """Who holds the lane."""
+        acting = self.acting()
+        return acting.lease if acting is not None else None
 
 
 @asynccontextmanager
@@ -292,9 +302,13 @@ async def _attach(feed: Feed, lane: str, operation: str, wait: float, typed: str
             return EXIT_UNKNOWN if unsure else EXIT_NEEDS_OPERATOR
         print(line(_about(found), 400), flush=True)  # the newest need not be the one that the operator thinks of
         if typed is not None:
+            lease = ready.lease()
+            if lease is not None and not ready.hands.mine(lane):
+                print(line(f"it takes the lane over from {lease.operator} ({lease.console})", 400), flush=True)
             typed = typed or await _ask(f"type the lane's name to carry {found.id} on: ", "--yes-lane NAME")
             try:
-                print(line((await ready.hands.carry_on(lane, typed)).words, 400), flush=True)
+                begun = await ready.hands.carry_on(lane, typed, lease.id if lease is not None else "")
+                print(line(begun.words, 400), flush=True)
             except Refused as refused:
                 return _refuse(refused)
             await _until_runs(ready, found.id)

@@ -106,9 +106,17 @@ def accept(lane: LaneName, fleet: FleetFile = None, *, wait: Wait = 15.0) -> int
 
 @app.command
 def take(lane: LaneName, fleet: FleetFile = None, *, yes_lane: YesLane = "", wait: Wait = 15.0) -> int:
-    """Take the lane from whoever holds it: their next step is fenced off, both names go into the ledger."""
-    typed = _typed(lane, yes_lane)
-    return _run(fleet, lane, wait, lambda ready: _as_long_as_it_lasts(ready, ready.hands.take_over(lane, typed)))
+    """Take the lane from whoever is shown to hold it: their next step is fenced off, both names go into the ledger."""
+
+    async def work(ready: Ready) -> str:
+        acting = ready.acting()
+        if acting is not None:
+            print(line(_lease_row(acting), 400), flush=True)  # whom it is taken from, before it is
+        shown = acting.lease.id if acting is not None and acting.lease is not None else ""
+        typed = await asyncio.to_thread(_typed, lane, yes_lane)
+        return await _as_long_as_it_lasts(ready, ready.hands.take_over(lane, typed, shown))
+
+    return _run(fleet, lane, wait, work)
 
 
 @app.command
@@ -136,7 +144,7 @@ def _rows(acting: Acting) -> list[str]:
     from console import format as fmt
 
     rows = []
-    window, lease, operation = acting.window, acting.lease, acting.operation
+    window, operation = acting.window, acting.operation
     readable = ", as far as it can be read" if acting.problem else ""
     if acting.problem:
         rows.append(f"NOT WHOLE  {acting.folder}: {acting.problem}")
@@ -147,16 +155,7 @@ def _rows(acting: Acting) -> list[str]:
         due = f"OVERDUE by {fmt.duration(late)}" if late > 0 else f"{fmt.duration(-late)} left"
         rows.append(f"window     {window.id} by {window.operator}, {due}: {window.reason}")
         rows.append(f"way back   {window.target or 'none'} (plan {window.plan_id})")
-    if acting.lease_unknown:
-        rows.append(f"lease      not known: {acting.lease_unknown}")
-    elif lease is None:
-        rows.append(f"lease      nobody{readable}")
-    else:
-        state = "ran out" if lease.expired(acting.clock) else "held"
-        offered = f", offered to {lease.offered_to}" if lease.offered_to else ""
-        rows.append(
-            f"lease      {lease.operator} ({lease.console}) since {fmt.clock(lease.acquired)}, {state}{offered}"
-        )
+    rows.append(_lease_row(acting))
     for debt in acting.debts:
         late = acting.clock - debt.deadline
         due = f"overdue by {fmt.duration(late)}" if late > 0 else f"due in {fmt.duration(-late)}"
@@ -165,3 +164,16 @@ def _rows(acting: Acting) -> list[str]:
         words = f": {operation.words}" if operation.words else ""
         rows.append(f"operation  {operation.id} {operation.state.value}{words}")
     return [line(row, 400) for row in rows]
+
+
+def _lease_row(acting: Acting) -> str:
+    from console import format as fmt
+
+    lease, readable = acting.lease, ", as far as it can be read" if acting.problem else ""
+    if acting.lease_unknown:
+        return f"lease      not known: {acting.lease_unknown}"
+    if lease is None:
+        return f"lease      nobody{readable}"
+    state = "ran out" if lease.expired(acting.clock) else "held"
+    offered = f", offered to {lease.offered_to}" if lease.offered_to else ""
+    return f"lease      {lease.operator} ({lease.console}) since {fmt.clock(lease.acquired)}, {state}{offered}"

@@ -208,8 +208,9 @@ class Hands:
             await self.tenure.release(lane)
         attempt.given_back = self.tenure.held(lane) is None
 
-    async def carry_on(self, lane: str, typed: str) -> Begun:
-        """Go on with the newest operation, which nobody carries out any more. Raises Refused."""
+    async def carry_on(self, lane: str, typed: str, shown: str) -> Begun:
+        """Go on with the newest operation, which nobody carries out any more. Raises Refused. `shown`: the id of the
+        lease that the lane was shown with, '' without one."""
         view = self.deciding.view(lane)
         acting = view.acting.value if view.acting is not None else None
         found = acting.operation if acting is not None else None
@@ -229,7 +230,8 @@ class Hands:
         async with self._settling.by_itself(lane):
             grant = policy.grant(decision, confirmation, found.plan_id, policy.clock())
             policy.take_up(grant, found.plan_id, verb, lane, policy.clock(), decision.epoch)
-            async with self._holding.taken(view, found.verb, over=decision.takes_over) as (held, came_from):
+            over = decision.takes_over
+            async with self._holding.taken(view, found.verb, over=over, shown=shown) as (held, came_from):
                 await self._holding.note(
                     lane, f"{found.id} is carried on", held.epoch, found.plan_id, came_from, op=found.id
                 )
@@ -241,7 +243,7 @@ class Hands:
         """The lease that it goes under; None only for break-glass without a head. Raises Refused."""
         view = self.deciding.view(plan.lane)
         # a rollback takes the lane from whoever holds it; all else from nobody but the one who was shown
-        seen = self.deciding.lease_id(plan.lane) if plan.verb is not Verb.ROLLBACK else ""
+        seen = self.deciding.lease_id(plan.lane) if plan.verb is not Verb.ROLLBACK else None
         if decision.ends:
             acting = acting_of(view)
             attempt.ending(decision.ends, acting.operation if acting is not None else None)
@@ -304,9 +306,10 @@ class Hands:
         """Take a lease that was offered to us."""
         return await self._whole(self._holding.accept(lane))
 
-    async def take_over(self, lane: str, typed: str) -> str:
-        """Take the lane from whoever holds it: their next step is fenced off."""
-        return await self._whole(self._holding.take_over(lane, typed))
+    async def take_over(self, lane: str, typed: str, shown: str) -> str:
+        """Take the lane from whom it was shown with: their next step is fenced off. `shown`: the id of that lease, ''
+        where nobody could be named."""
+        return await self._whole(self._holding.take_over(lane, typed, shown))
 
     def mine(self, lane: str) -> bool:
         """Whether the lane's lease is this operator's on this machine, as far as its head was read."""

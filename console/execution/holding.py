@@ -188,14 +188,15 @@ class Holding:
             return f"not accepted: {refused}"
         return f"{lane} is yours now, from {came_from or 'nobody'}{more}"
 
-    async def take_over(self, lane: str, typed: str) -> str:
-        """Take the lane from whoever holds it: their next step is fenced off."""
+    async def take_over(self, lane: str, typed: str, shown: str) -> str:
+        """Take the lane from the lease of id `shown`, '' where nobody could be named: its next step is fenced off."""
         if typed != lane:
             return f"not taken over: type the lane's name, {lane}"
         try:
             await self._may_record()
             async with self._tenure.turn(lane):
-                async with self.taken(self._deciding.view(lane), "taken over", over=True) as (held, came_from):
+                view = self._deciding.view(lane)
+                async with self.taken(view, "taken over", over=True, shown=shown) as (held, came_from):
                     await self.note(lane, f"{lane} taken over", held.epoch, "", came_from)
                 more = await self._adopt(lane, held) if came_from else ""
         except Refused as refused:
@@ -203,11 +204,13 @@ class Holding:
         return f"{lane} is yours now, taken from {came_from}{more}" if came_from else f"{lane} is yours"
 
     @contextlib.asynccontextmanager
-    async def taken(self, view: LaneView, purpose: str, *, over: bool = False) -> AsyncIterator[tuple[Lease, str]]:
+    async def taken(
+        self, view: LaneView, purpose: str, *, over: bool = False, shown: str | None = None
+    ) -> AsyncIterator[tuple[Lease, str]]:
         """The lane's lease for something that may still be refused, and whom it came from. Where it is, a lease that
         was taken for it is given back, and the refusal says so. Raises Refused."""
         ours = self._tenure.ours(view)
-        held, came_from = await self._tenure.hold(view, purpose, over=over)
+        held, came_from = await self._tenure.hold(view, purpose, over=over, shown=shown)
         try:
             yield held, came_from
         except Refused as refused:

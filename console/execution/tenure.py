@@ -106,10 +106,13 @@ class Tenure:
         fleet = self._ground.snapshot().fleet
         return self._ground.links[fleet.lanes[lane].head], fleet.lane_folder(lane)
 
-    async def hold(self, view: LaneView, purpose: str, *, over: bool = False, shown: str = "") -> tuple[Lease, str]:
+    async def hold(
+        self, view: LaneView, purpose: str, *, over: bool = False, shown: str | None = None
+    ) -> tuple[Lease, str]:
         """A lease that is ours for sure, and whom it was taken from ('' if nobody). Raises Refused, and HeldByAnother.
 
-        `over`: may be taken from another, or from whoever let it run out; with `shown` from the lease of that id alone.
+        `over`: may be taken from another, or from whoever let it run out; with `shown` from the lease of that id alone,
+        with '' from nobody who can be named.
         """
         keeper = self._keepers.get(view.name)
         if keeper is not None and await keeper.mine():
@@ -124,7 +127,9 @@ class Tenure:
                 return self._keep(view.name, answer), ""
         answer = await lease.take(link, folder, self.own.operator, self.own.console, purpose)
         found = answer.lease if not answer.granted else None
-        if found is not None and (is_mine(found, self.own) or (over and shown in ("", found.id))):
+        if found is not None and over and not is_mine(found, self.own) and shown not in (None, found.id):
+            raise HeldByAnother(f"held by {found.operator} by now, which was not shown; look again")
+        if found is not None and (is_mine(found, self.own) or over):
             seen = found.id
             answer = await lease.take(link, folder, self.own.operator, self.own.console, purpose, over=True, seen=seen)
         elif answer.damaged and over:

@@ -69,6 +69,11 @@ class Scene:
         reading = self.feed.snapshot().lane("lane").acting
         return reading.value if reading is not None else None
 
+    def shown(self) -> str:
+        """Id of the lease that the picture shows; '' without one."""
+        acting = self.acting()
+        return acting.lease.id if acting is not None and acting.lease is not None else ""
+
     def operation(self) -> Operation | None:
         acting = self.acting()
         return acting.operation if acting is not None else None

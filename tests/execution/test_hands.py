@@ -104,7 +104,7 @@ async def test_another_operator_is_denied_and_may_take_over(scene: Scene) -> Non
         await scene.until(lambda: (a := scene.acting()) is not None and a.window is not None, "the window is seen")
         _, decision = await ben.plan("lane", Verb.STOP)
         assert "held by ana" in decision.denied
-        assert "yours now" in await ben.take_over("lane", "lane")
+        assert "yours now" in await ben.take_over("lane", "lane", scene.shown())
         made, decision = await ana.plan("lane", Verb.STOP)
         with pytest.raises(Refused):
             await ana.act(made, decision, typed(made))
@@ -188,7 +188,7 @@ async def test_what_runs_goes_on_under_the_next_holder(scene: Scene) -> None:
         await scene.until(
             lambda: (o := scene.operation()) is not None and o.id == op and o.state is OperationState.RUNNING, "seen"
         )
-        words = await ben.take_over("lane", "lane")
+        words = await ben.take_over("lane", "lane", scene.shown())
         assert f"{op} goes on" in words, words
         found = await scene.ended(op)
         assert found.state is OperationState.DONE, found
@@ -203,7 +203,7 @@ async def test_what_has_ended_is_not_carried_on(scene: Scene) -> None:
         op = await go(hands)
         assert (await scene.ended(op)).state is OperationState.HALF_DONE
         with pytest.raises(Refused, match="has ended"):
-            await hands.carry_on("lane", "lane")
+            await hands.carry_on("lane", "lane", scene.shown())
 
 
 async def test_forward_from_a_rollback_that_is_not_finished_goes_only_for_the_asking(

@@ -51,7 +51,7 @@ async def test_a_damaged_lease_can_be_taken_over(scene) -> None:  # type: ignore
         link, folder = hands.tenure.way("lane")
         await lease.take(link, folder, "ben", "ben@there 1", "a window", ttl=1)
         (scene.folder / "state" / "here.lane" / "lease").write_text("garbage\n")
-        assert "is yours" in await hands.take_over("lane", "lane")
+        assert "is yours" in await hands.take_over("lane", "lane", scene.shown())
 
 
 async def test_two_consoles_of_one_operator_begin_one_operation(scene) -> None:  # type: ignore[no-untyped-def]
@@ -132,7 +132,7 @@ async def test_a_read_only_console_neither_offers_nor_takes_nor_closes(scene) ->
         for words in (
             await hands.offer("lane", "ben"),
             await hands.accept("lane"),
-            await hands.take_over("lane", "lane"),
+            await hands.take_over("lane", "lane", scene.shown()),
             await hands.close_window("lane", "lane"),
         ):
             assert "read-only" in words
@@ -150,7 +150,7 @@ async def test_the_window_of_another_wants_the_name_after_a_take_over(scene) -> 
     async with scene.hands() as ana, scene.hands("ben") as ben:
         await ana.open_window("lane", "swap to the new one", 1500, "lane")
         await scene.until(lambda: scene.acting().window is not None, "the window is seen")
-        await ben.take_over("lane", "lane")
+        await ben.take_over("lane", "lane", scene.shown())
         await scene.until(lambda: (held := scene.acting().lease) and held.operator == "ben", "it is ben's")
         assert [(await ben.plan("lane", verb))[1].need for verb in (Verb.STOP, Verb.ROLLBACK)] == [Need.NAME] * 2
 
@@ -220,3 +220,46 @@ async def read_back(hands):  # type: ignore[no-untyped-def]
     link, folder = hands.tenure.way("lane")
     found = await files.read(link, folder, "window.json", most=1 << 20)
     return read_acting(Texts(window=answered(found.data.decode())), 0.0).window
+
+
+@pytest.mark.parametrize("ran_out", [False, True])
+async def test_a_take_over_goes_against_whom_it_was_shown_with(scene, ran_out: bool) -> None:  # type: ignore[no-untyped-def]
+    """The strip says that ben's lease ran out; cara has it by the time the name is typed, and is alive."""
+    async with scene.hands() as hands:
+        link, folder = hands.tenure.way("lane")
+        await lease.take(link, folder, "ben", "ben@there 1", "hers", ttl=1 if ran_out else 60)
+        await scene.until(lambda: (a := scene.acting()).lease and a.lease.expired(a.clock) is ran_out, "it is seen")
+        shown = scene.shown()
+        taken = await lease.take(link, folder, "cara", "cara@else 1", "hers", over=True)
+        for before in (shown, ""):
+            words = await hands.take_over("lane", "lane", before)
+            assert words == "not taken over: held by cara by now, which was not shown; look again"
+        found = (await lease.show(link, folder)).lease
+        assert found is not None and taken.lease is not None and found.id == taken.lease.id
+        assert "taken from cara" in await hands.take_over("lane", "lane", found.id)
+
+
+async def test_what_is_carried_on_takes_the_lane_from_whom_it_was_shown_with(scene, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    """ben's lease ran out; cara holds the lane by the time the name is typed, which this picture does not show yet."""
+    async with scene.hands() as hands:
+        op = await go(hands)
+        await scene.ended(op)
+        await scene.until(lambda: scene.acting().lease is None, "the lease was given back")
+        link, folder = hands.tenure.way("lane")
+        await lease.take(link, folder, "ben", "ben@there 1", "hers", ttl=1)
+        await scene.until(lambda: (a := scene.acting()).lease and a.lease.expired(a.clock), "it ran out")
+        lost = of_lost(scene.feed.snapshot())
+        await lease.take(link, folder, "cara", "cara@else 1", "hers", over=True)
+        with monkeypatch.context() as old:
+            old.setattr(scene.feed, "snapshot", lambda: lost)
+            with pytest.raises(Refused, match="held by cara by now, which was not shown"):
+                await hands.carry_on("lane", "lane", lost.lane("lane").acting.value.lease.id)
+        assert (await lease.show(link, folder)).lease.operator == "cara"
+
+
+def of_lost(seen):  # type: ignore[no-untyped-def]
+    """The picture, with its newest operation lost."""
+    view = seen.lane("lane")
+    found = replace(view.acting.value.operation, state=OperationState.LOST, ended=None)
+    acting = replace(view.acting, value=replace(view.acting.value, operation=found))
+    return replace(seen, lanes=(replace(view, acting=acting),))

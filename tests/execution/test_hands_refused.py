@@ -168,11 +168,11 @@ async def test_a_take_over_without_a_record_takes_nothing(scene: Any, monkeypatc
 
         with monkeypatch.context() as patched:
             patched.setattr(hands.deciding, "writable", full)
-            assert "no record, no lease" in await hands.take_over("lane", "lane")
+            assert "no record, no lease" in await hands.take_over("lane", "lane", scene.shown())
         found = (await lease.show(link, folder)).lease
         assert found is not None and found.operator == "ben"
         unwritable(monkeypatch, "takeover")
-        words = await hands.take_over("lane", "lane")
+        words = await hands.take_over("lane", "lane", scene.shown())
         assert words.endswith("; lane was taken over from ben and given back"), words
         await of_nobody(scene, hands)
 
@@ -202,6 +202,6 @@ async def test_what_is_not_carried_on_keeps_no_lease(scene: Any, monkeypatch: py
             else:
                 patched.setattr(hands._carrying, "carry_on", cannot)
             with pytest.raises(Refused) as refused:
-                await hands.carry_on("lane", "lane")
+                await hands.carry_on("lane", "lane", scene.shown())
         assert refused.value.did == "a lease was taken and given back"
         await of_nobody(scene, hands)

@@ -229,6 +229,15 @@ ROWS = (
         f"{X}::test_what_is_not_carried_on_keeps_no_lease",
     ),
     row(
+        "a lane is taken over from whom it was shown with alone, not from a third who took it since",
+        TENURE,
+        "not is_mine(found, self.own) and shown not in (None, found.id):",
+        "False:",
+        f"{G}::test_a_lease_that_ran_out_is_taken_from_nobody_else",
+        f"{G}::test_a_take_over_goes_against_whom_it_was_shown_with",
+        f"{G}::test_what_is_carried_on_takes_the_lane_from_whom_it_was_shown_with",
+    ),
+    row(
         "an outcome is told once by however many consoles",
         LEDGER,
         "            if once and _told(descriptor, kind, entry):\n                return None\n",
@@ -319,13 +328,6 @@ ROWS = (
         '|| { [ -n "$seen" ] && [ "$seen" != "$l_id" ]; }',
         "",
         f"{E}::test_who_was_overtaken_by_a_third_takes_nothing_over",
-    ),
-    row(
-        "a lease that ran out is not taken from a third who took it since",
-        TENURE,
-        'if found is not None and (is_mine(found, self.own) or (over and shown in ("", found.id))):',
-        "if found is not None and (is_mine(found, self.own) or over):",
-        f"{G}::test_a_lease_that_ran_out_is_taken_from_nobody_else",
     ),
     row(
         "a lease that ran out is not free: it is taken over by name",

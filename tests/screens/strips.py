@@ -130,8 +130,8 @@ class FakeHands:
     async def accept(self, lane: str) -> str:
         return self._effect("accept", lane)
 
-    async def take_over(self, lane: str, typed: str) -> str:
-        return self._effect("take over", lane, typed)
+    async def take_over(self, lane: str, typed: str, shown: str) -> str:
+        return self._effect("take over", lane, typed, shown)
 
     def mine(self, lane: str) -> bool:
         return self.situation.holder is Holder.ME

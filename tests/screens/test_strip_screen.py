@@ -625,7 +625,7 @@ async def test_an_open_window_is_closed_by_name_and_says_what_is_owed() -> None:
         assert hands.calls == [("close", "dsv41", "dsv41")]
 
 
-TAKEN = ("take over", "dsv41", "dsv41")
+TAKEN = ("take over", "dsv41", "dsv41", "l1")
 
 
 @pytest.mark.parametrize(
