@@ -119,7 +119,12 @@ def test_arming_asks_health_again_right_before_it() -> None:
     plan = spark(watchdog=watchdog(WatchdogState.OFF)).plan(Verb.ARM)
     assert ids(plan) == ["arm", "armed-still"]
     assert words_of(step(plan, "arm").before) == ["health is 200 and deepseek-v4.1-flash is served"]
-    assert step(plan, "arm").argv[4:] == ("/home/alice/sglang", "bash", "/home/alice/sglang/launch/watchdog.sh")
+    assert step(plan, "arm").argv[4:] == (
+        "[w]atchdog.[s]h",
+        "/home/alice/sglang",
+        "bash",
+        "/home/alice/sglang/launch/watchdog.sh",
+    )
     assert (step(plan, "arm").detached, step(plan, "arm").keeps) == (True, True)
 
 
