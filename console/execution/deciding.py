@@ -58,7 +58,7 @@ class Deciding:
         return plan, self.decided(plan, wish, ledger_ok=writable, broken=broken)
 
     def deadline(self, lane: str) -> float | None:
-        """Until when a debt that is made now is to be paid: the window's deadline, Unix seconds by the head's clock."""
+        """The window's, Unix seconds by the head's clock; it may have passed. None without a window."""
         found = self.frozen.get(lane)
         return found.deadline if found is not None else None
 

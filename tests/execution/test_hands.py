@@ -12,6 +12,7 @@ from hands_scene import PATIENCE, Scene, go, plan, step, typed
 from console.actions.plan import Plan, Stage, Verb
 from console.execution import deadman
 from console.execution import deciding as deciding_module
+from console.execution.carrying import OWED_S
 from console.execution.deciding import Wish
 from console.execution.hands import Hands
 from console.execution.policy import Confirmation, Decision, How, Need, Refused, clock
@@ -256,6 +257,23 @@ async def test_a_debt_that_stands_keeps_its_beginning(scene: Scene) -> None:
         scene.plan = plan(step("on", "true", stage=Stage.ARM), pays="watchdog")
         await scene.ended(await go(hands, Verb.ARM))
         await scene.until(lambda: (a := scene.acting()) is not None and not a.debts, "the debt is struck out")
+
+
+@pytest.mark.parametrize("left_s", [-600.0, 300.0, 7200.0])
+async def test_a_debt_is_not_overdue_before_there_was_time_to_pay_it(scene: Scene, left_s: float) -> None:
+    """Half an hour, or the window's deadline where that is later; one that has passed is none."""
+    scene.plan = plan(step("off", "true", stage=Stage.WATCHDOG), owes="watchdog")
+    async with scene.hands() as hands:
+        await hands.open_window("lane", "swap to the new one", 1500, "lane")
+        await hands.deciding.read_frozen("lane")
+        seen = scene.acting()
+        assert seen is not None
+        deadline = seen.clock + left_s
+        hands.deciding.frozen["lane"] = replace(hands.deciding.frozen["lane"], deadline=deadline)
+        await scene.ended(await go(hands))
+        await scene.until(lambda: (a := scene.acting()) is not None and bool(a.debts), "the debt is seen")
+        debt = scene.acting().debts[0]  # type: ignore[union-attr]
+        assert debt.deadline == (deadline if left_s > OWED_S else pytest.approx(debt.since + OWED_S, abs=1.0))
 
 
 async def test_an_outcome_is_that_of_whoever_began_it(scene: Scene) -> None:

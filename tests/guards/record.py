@@ -238,6 +238,13 @@ ROWS = (
         f"{G}::test_what_is_carried_on_takes_the_lane_from_whom_it_was_shown_with",
     ),
     row(
+        "a debt is not overdue before there was time to pay it",
+        CARRYING,
+        "due = max(deadline or 0.0, now + OWED_S)",
+        "due = deadline or now + OWED_S",
+        f"{H}::test_a_debt_is_not_overdue_before_there_was_time_to_pay_it",
+    ),
+    row(
         "an outcome is told once by however many consoles",
         LEDGER,
         "            if once and _told(descriptor, kind, entry):\n                return None\n",
