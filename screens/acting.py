@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from textual import events
@@ -115,6 +116,10 @@ class ActingKeys(_Base):
         newest: Snapshot | None = self.timeline.newest
         return None if newest is None else (newest, lane_or_worst(newest, self.view.lane))
 
+    def _newest(self) -> Snapshot | None:
+        newest: Snapshot | None = self.timeline.newest
+        return newest
+
     def _open_strip(self, ident: str, make: Callable[[str, LaneView, Snapshot, Hands], Errand]) -> None:
         action = BY_ID[ident]
         if self.read_only:
@@ -152,11 +157,11 @@ class ActingKeys(_Base):
 
     def do_window(self, _: str) -> None:
         """Open a switch window, or close it."""
-        self._open_strip("window", window_errand)
+        self._open_strip("window", partial(window_errand, newest=self._newest))
 
     def do_hand_over(self, _: str) -> None:
         """Offer the lane, or accept it."""
-        self._open_strip("hand-over", hand_over_errand)
+        self._open_strip("hand-over", partial(hand_over_errand, newest=self._newest))
 
     # --- leaving ---------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from console.actions.plan import Plan, Verb
 from console.actions.strip import By, Fingerprint, Kind, Phase, Question, Strip
@@ -28,12 +28,19 @@ class Ready:
     frozen: str = ""
     denied: str = ""
     """Why there is nothing to confirm; '' if there is."""
+    rests_on: Fingerprint = ()
+    """What else of it must stay as it was."""
 
     @property
     def shows(self) -> Fingerprint:
         """What of it must stay as it was while it is read."""
         needs = f"{self.by.value} {self.seconds:g}" if self.decision is None else self.decision.need.value
-        return ("the plan", self.plan.id if self.plan is not None else ""), ("what is asked for", needs)
+        plan = self.plan.id if self.plan is not None else ""
+        return ("the plan", plan), ("what is asked for", needs), *self.rests_on
+
+    def aged(self, now: Ready) -> Ready:
+        """The same with what is told as it is now: ages go on. Of a decision nothing is replaced."""
+        return self if self.decision is not None else replace(self, told=now.told, warnings=now.warnings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -270,6 +270,8 @@ class StripDesk:
                 if ready.denied:
                     strip.cancel(ready.denied)
                 strip.state_changed(ready.shows)
+                if self._ready is not None:
+                    self._ready = self._ready.aged(ready)
         except TimeoutError:
             strip.cancel(f"the plan could not be looked at again within {PLAN_LIMIT:.0f} s")
         finally:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from console import format as fmt
 from console.actions.plan import Verb
 from console.actions.strip import Kind, Question, Strip, seconds_of
@@ -15,17 +17,19 @@ from screens.errands import Errand, Ready
 DEADLINE = "25m"
 """What Enter alone answers."""
 LEAST_MINUTES = 5
+Newest = Callable[[], Snapshot | None]
+"""The newest picture, as it is when it is asked for."""
 
 
 def _name(lane: str) -> Question:
     return Question("lane name", Kind.EXACT, lane, f"exactly: {lane}")
 
 
-def window_errand(key: str, lane: LaneView, snapshot: Snapshot, hands: Hands) -> Errand:
+def window_errand(key: str, lane: LaneView, snapshot: Snapshot, hands: Hands, newest: Newest) -> Errand:
     """Open a window, or close the one that is open."""
     acting = acting_of(lane)
     if acting is not None and acting.window is not None:
-        return _closing(key, lane, acting.window, snapshot, hands)
+        return _closing(key, lane, acting.window, snapshot, hands, newest)
     return _opening(key, lane.name, hands)
 
 
@@ -61,24 +65,42 @@ def _asked(lane: str) -> tuple[Question, ...]:
     )
 
 
-def _closing(key: str, lane: LaneView, window: WindowState, snapshot: Snapshot, hands: Hands) -> Errand:
-    now = head_now(snapshot, lane)
-    late = now - window.deadline
-    ends = f"{fmt.duration(late)} OVERDUE" if late > 0 else f"in {fmt.duration(-late)}"
-    told = (
-        ("window", f"of {window.operator}, open for {fmt.duration(now - window.opened)}, deadline {ends}"),
-        ("reason", window.reason),
-        ("frozen", f"way back to {fmt.revision(window.target)}, plan {window.plan_id}"),
-    )
-    owed = _debts(lane, now)
-
+def _closing(key: str, lane: LaneView, window: WindowState, snapshot: Snapshot, hands: Hands, newest: Newest) -> Errand:
     async def prepare() -> Ready:
-        return Ready(questions=(_name(lane.name),), told=told, warnings=owed)
+        now, view = _as_it_is(lane, snapshot, newest)
+        acting = acting_of(view)
+        there = acting is not None and acting.window is not None and acting.window.id == window.id
+        late = now - window.deadline
+        stands = ("overdue" if late > 0 else "within its deadline") if there else "gone"
+        return Ready(
+            questions=(_name(lane.name),),
+            told=_window_told(window, now),
+            warnings=_debts(view, now),
+            rests_on=(("the window", stands),),
+        )
 
     async def carry_out(ready: Ready, strip: Strip) -> str:
         return await hands.close_window(lane.name, strip.answers[0])
 
     return Errand(key, "CLOSE THE WINDOW OF", lane.name, prepare, carry_out)
+
+
+def _window_told(window: WindowState, now: float) -> tuple[tuple[str, str], ...]:
+    late = now - window.deadline
+    ends = f"{fmt.duration(late)} OVERDUE" if late > 0 else f"in {fmt.duration(-late)}"
+    return (
+        ("window", f"of {window.operator}, open for {fmt.duration(now - window.opened)}, deadline {ends}"),
+        ("reason", window.reason),
+        ("frozen", f"way back to {fmt.revision(window.target)}, plan {window.plan_id}"),
+    )
+
+
+def _as_it_is(lane: LaneView, snapshot: Snapshot, newest: Newest) -> tuple[float, LaneView]:
+    """The head's clock and the lane now: ages that are told go on. As they were at the key where nothing is newer."""
+    found = newest()
+    views = found.lanes if found is not None else ()
+    view = next((one for one in views if one.name == lane.name), None)
+    return (head_now(snapshot, lane), lane) if found is None or view is None else (head_now(found, view), view)
 
 
 def _debts(lane: LaneView, now: float) -> tuple[str, ...]:
@@ -88,7 +110,7 @@ def _debts(lane: LaneView, now: float) -> tuple[str, ...]:
     return tuple(f"{debt.what} is still off, for {fmt.duration(now - debt.since)}: D first" for debt in acting.debts)
 
 
-def hand_over_errand(key: str, lane: LaneView, snapshot: Snapshot, hands: Hands) -> Errand:
+def hand_over_errand(key: str, lane: LaneView, snapshot: Snapshot, hands: Hands, newest: Newest) -> Errand:
     """Offer the lane to another operator; accept it where it was offered; else take it over from whoever holds it.
 
     The same operator at another machine is somebody else: that one may be typing there.
@@ -107,7 +129,7 @@ def hand_over_errand(key: str, lane: LaneView, snapshot: Snapshot, hands: Hands)
         case Transfer.ACCEPT:
             return _accepting(key, lane.name, lease, hands)
         case Transfer.TAKE:
-            return _taking(key, lane.name, lease, me, now, hands)
+            return _taking(key, lane, lease, me, snapshot, hands, newest)
 
 
 def _nothing(key: str, lane: str, *, known: bool) -> Errand:
@@ -122,27 +144,46 @@ def _nothing(key: str, lane: str, *, known: bool) -> Errand:
     return Errand(key, "HAND OVER", lane, prepare, carry_out)
 
 
-def _taking(key: str, lane: str, lease: Lease, me: str, now: float, hands: Hands) -> Errand:
+def _taking(
+    key: str, lane: LaneView, lease: Lease, me: str, snapshot: Snapshot, hands: Hands, newest: Newest
+) -> Errand:
     """It was not offered: the ledger will name both people."""
-    gone, same = lease.expired(now), lease.operator == me
-    since = fmt.duration(now - lease.renewed)
-    told = (
+
+    async def prepare() -> Ready:
+        now, view = _as_it_is(lane, snapshot, newest)
+        acting = acting_of(view)
+        held = acting.lease if acting is not None else None
+        seen = held if held is not None and held.id == lease.id else lease
+        return Ready(
+            questions=(_name(lane.name),),
+            told=_lease_told(seen, me, now),
+            warnings=_alive(seen, me, now),
+            rests_on=((f"the lease of {lease.operator}", "run out" if seen.expired(now) else "alive"),),
+        )
+
+    async def carry_out(ready: Ready, strip: Strip) -> str:
+        return await hands.take_over(lane.name, strip.answers[0], lease.id)
+
+    return Errand(key, "TAKE OVER", lane.name, prepare, carry_out)
+
+
+def _lease_told(lease: Lease, me: str, now: float) -> tuple[tuple[str, str], ...]:
+    gone, since = lease.expired(now), fmt.duration(now - lease.renewed)
+    same = lease.operator == me
+    return (
         ("from", f"{lease.operator} on {lease.console}, for {fmt.duration(now - lease.acquired)}"),
         ("to", f"you ({me}) at this console" if same else f"you ({me}): the ledger names both of you"),
         ("lease", f"ran out, last renewed {since} ago" if gone else f"alive, renewed {since} ago"),
     )
+
+
+def _alive(lease: Lease, me: str, now: float) -> tuple[str, ...]:
+    if lease.expired(now):
+        return ()
     there = "that console of yours may still act: its"
-    if not same:
+    if lease.operator != me:
         there = f"{lease.operator} still works on it: ask first. Their"
-    alive = () if gone else (f"{there} next step is refused by every host",)
-
-    async def prepare() -> Ready:
-        return Ready(questions=(_name(lane),), told=told, warnings=alive)
-
-    async def carry_out(ready: Ready, strip: Strip) -> str:
-        return await hands.take_over(lane, strip.answers[0], lease.id)
-
-    return Errand(key, "TAKE OVER", lane, prepare, carry_out)
+    return (f"{there} next step is refused by every host",)
 
 
 def _taking_unknown(key: str, lane: str, why: str, hands: Hands) -> Errand:

@@ -6,6 +6,7 @@ from guards.mutant import row
 
 STRIP = "console/actions/strip.py"
 DESK = "screens/strip.py"
+ERRANDS = "screens/errands.py"
 T = "tests/actions/test_strip.py"
 S = "tests/screens/test_strip_screen.py"
 Y = "tests/pty/test_pty_strip.py"
@@ -189,5 +190,26 @@ ROWS = (
         "            self._dropped, self._dropped_at = words, now\n",
         "",
         f"{S}::test_a_key_right_after_a_strip_that_went_is_said_to_be_dropped",
+    ),
+    row(
+        "ages that a strip tells go on",
+        DESK,
+        "self._ready = self._ready.aged(ready)",
+        "pass",
+        f"{S}::test_ages_that_a_strip_tells_go_on",
+    ),
+    row(
+        "a strip over a lease or a window cancels when that runs out",
+        ERRANDS,
+        '("what is asked for", needs), *self.rests_on',
+        '("what is asked for", needs)',
+        f"{S}::test_a_strip_over_a_lease_or_a_window_cancels_when_it_runs_out",
+    ),
+    row(
+        "what was decided is not replaced under a strip",
+        ERRANDS,
+        "return self if self.decision is not None else replace(",
+        "return replace(",
+        f"{S}::test_what_was_decided_is_not_replaced_under_a_strip",
     ),
 )

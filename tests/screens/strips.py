@@ -191,7 +191,7 @@ BROKEN = tuple(
 def acting(**extra: Any) -> Acting:
     """A window in its seventh minute, a way back under way."""
     values: dict[str, Any] = {"lease": LEASE, "window": WINDOW, "debts": (DEBT,), "operation": SWITCH}
-    return Acting(CLOCK, **{**values, **extra})
+    return Acting(**{"clock": CLOCK, **values, **extra})
 
 
 def under_way(base: Snapshot | None = None, **extra: Any) -> Snapshot:

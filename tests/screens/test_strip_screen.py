@@ -752,3 +752,58 @@ async def test_the_ledger_is_read_again_while_it_is_looked_at(monkeypatch: pytes
         hands.records = (*hands.records, strips.record(Kind.NOTE, "written by another console", seq=2))
         await said(app, pilot, "written by another console")
         assert "following" in text_of(app)
+
+
+def later(seconds: float, **extra: Any) -> Snapshot:
+    """The picture so many seconds on, by the head's clock."""
+    return under_way(clock=CLOCK + seconds, **extra)
+
+
+@pytest.mark.parametrize(
+    ("key", "before", "told", "aged"),
+    [
+        ("w", {}, "deadline in 18m48s", "deadline in 18m28s"),
+        ("H", {"operator": "ben", "console": "ben@lap 2"}, "alive, renewed 0m04s ago", "alive, renewed 0m24s ago"),
+    ],
+)
+async def test_ages_that_a_strip_tells_go_on(key: str, before: dict[str, Any], told: str, aged: str) -> None:
+    held = replace(strips.LEASE, **before)
+    now = {"picture": under_way(lease=held)}
+    hands = FakeHands(replace(strips.IN_WINDOW, holder=Holder.OTHER))
+    async with acts(hands, lambda _: now["picture"]) as (app, pilot, _):
+        await pilot.press(key)
+        await live(app, pilot)
+        assert told in text_of(app), text_of(app)
+        now["picture"] = later(20, lease=held)
+        await said(app, pilot, aged)
+        assert app.desk.open
+
+
+@pytest.mark.parametrize(
+    ("key", "seconds", "words"),
+    [
+        ("w", 1200, "the window was within its deadline and is overdue"),
+        ("H", 70, "the lease of ben was alive and is run out"),
+    ],
+)
+async def test_a_strip_over_a_lease_or_a_window_cancels_when_it_runs_out(key: str, seconds: float, words: str) -> None:
+    held = replace(strips.LEASE, operator="ben", console="ben@lap 2")
+    now = {"picture": under_way(lease=held)}
+    hands = FakeHands(replace(strips.IN_WINDOW, holder=Holder.OTHER))
+    async with acts(hands, lambda _: now["picture"]) as (app, pilot, _):
+        await pilot.press(key)
+        await live(app, pilot)
+        now["picture"] = later(seconds, lease=held)
+        await said(app, pilot, f"CANCELLED: {words}")
+        assert hands.calls == []
+
+
+async def test_what_was_decided_is_not_replaced_under_a_strip() -> None:
+    """What is carried out is what was in front of the operator."""
+    async with acts() as (app, pilot, hands):
+        await pilot.press("S")
+        await live(app, pilot)
+        shown = app.desk._ready
+        planned = hands.planned
+        await until(pilot, lambda: hands.planned > planned + 1)
+        assert app.desk._ready is shown
