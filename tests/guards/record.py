@@ -124,7 +124,7 @@ ROWS = (
     row(
         "the intent is recorded before the action goes",
         HANDS,
-        "ledgered = await self._intent(plan, op, epoch, confirmation, came_from, glass=fresh.break_glass)",
+        "ledgered = await self._intent(plan, op, epoch, confirmation, came_from, glass=decision.break_glass)",
         "ledgered = True",
         f"{H}::test_an_action_is_recorded_before_it_goes_and_when_it_ended",
     ),
@@ -185,7 +185,7 @@ ROWS = (
     row(
         "a lease that was lost while something was ended begins nothing",
         HANDS,
-        "await self.tenure.still(plan.lane, held, ask=bool(ends))",
+        "await self.tenure.still(plan.lane, held, ask=bool(attempt.what))",
         "pass",
         f"{K}::test_a_lease_that_was_lost_while_something_was_ended_begins_nothing",
     ),
