@@ -201,11 +201,15 @@ def window(target: str) -> Any:
 OLDER = box("dsv41-v20-RETIRED-REF", revision="abcdef1" + "0" * 33, id="9" * 64, finished_at=WALL - 2_000_000)
 
 
-@pytest.mark.parametrize("target", [OLDER.name, OLDER.id, OLDER.id[:12], OLDER.revision])
+@pytest.mark.parametrize(
+    "target", [f"{OLDER.name} abcdef1", "was-called-otherwise abcdef1", OLDER.name, OLDER.id, OLDER.id[:12], "abcdef1"]
+)
 def test_an_open_window_says_where_it_leads(target: str) -> None:
     snapshot, lane = station(SERVING, RETIRED, OLDER, binds=WHOLE)
     assert way_back(snapshot, lane).subject == RETIRED.name
     assert way_back(replace(snapshot), replace(lane, acting=window(target))).subject == OLDER.name
+    gone = replace(lane, acting=window(f"{RETIRED.name} 7777777"))
+    assert way_back(replace(snapshot), gone).why == f"{RETIRED.name}, the one that ended last of 2 kept"
     gone = replace(lane, acting=window("f" * 64))
     assert way_back(replace(snapshot), gone).subject == RETIRED.name
 

@@ -29,7 +29,7 @@ from console.wayback.items import (
     timed,
     verdict,
 )
-from console.wayback.standing import Meant, meant, stands_for
+from console.wayback.standing import Meant, meant, stands_for, told
 
 LEAST_ROOM = fmt.GIB
 """Bytes that a start needs on the disks that it writes to: logs and compiled kernels."""
@@ -85,14 +85,18 @@ def _chosen(kept: Sequence[Container], target: str, found: Meant | None) -> tupl
 
 
 def _frozen(kept: Sequence[Container], target: str) -> Container | None:
-    """The one that an open window leads back to: by id, name or revision."""
+    """The one that an open window leads back to: by id, by name and revision, or by a revision that only one of them
+    has, as a way back gives containers other names."""
     if not target:
         return None
+    name, short = told(target)
     for item in kept:
-        by_id = len(target) >= 12 and item.id.startswith(target)
-        if by_id or target == item.name or (item.revision and item.revision.startswith(target)):
+        if len(target) >= 12 and item.id.startswith(target):
             return item
-    return None
+        if name and item.name == name and item.revision.startswith(short):
+            return item
+    same = [item for item in kept if short and item.revision.startswith(short)]
+    return same[0] if len(same) == 1 else None
 
 
 def kept_containers(containers: Sequence[Container], serving: Container | None, lane: Lane) -> list[Container]:

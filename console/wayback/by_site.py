@@ -30,7 +30,7 @@ from console.wayback.items import (
     timed,
     verdict,
 )
-from console.wayback.standing import served
+from console.wayback.standing import served, told
 
 BUILD_S, BUILD_AT_STOP_S = 90.0, 480.0
 """Seconds to build one rank's copy: beside the old one from local NVMe, or in its place where two have no room. Of a
@@ -52,8 +52,7 @@ def by_site(snapshot: Snapshot, lane: LaneView) -> WayBack:
     """The way back by the site file: to the revision that served last, or to the other one that is there."""
     up = [rank.container for rank in lane.ranks if rank.container is not None and rank.container.up]
     target = _target(lane, up)
-    frozen = frozen_target(snapshot, lane)
-    if len(frozen) == 40 and frozen in _there(lane):
+    if frozen := _frozen(lane, frozen_target(snapshot, lane), up):
         target = _Target(frozen, f"{fmt.revision(frozen)} was frozen when the window was opened")
     if not target.revision:
         if not _not_looked(snapshot, lane) and _plain(lane):
@@ -84,6 +83,14 @@ def by_site(snapshot: Snapshot, lane: LaneView) -> WayBack:
         boot_basis=basis,
         last_deed=last_deed(lane),
     )
+
+
+def _frozen(lane: LaneView, target: str, up: Sequence[Container]) -> str:
+    """The whole revision that an open window leads back to; '' without one, where it is not there, where it is not the
+    only one of its first digits, and where it serves already: then the key rolls forward."""
+    _, short = told(target)
+    found = [revision for revision in _there(lane) if short and revision.startswith(short)]
+    return found[0] if len(found) == 1 and all(item.revision != found[0] for item in up) else ""
 
 
 def _not_looked(snapshot: Snapshot, lane: LaneView) -> str:

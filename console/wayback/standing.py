@@ -112,7 +112,7 @@ def unfinished(lane: LaneView) -> Unfinished | None:
 def _is_target(target: str, origin: str, box: Container) -> bool:
     """Whether a container is what a rollback led to. Of one revision on both sides the names tell, which it may have
     changed by then."""
-    (name, short), (left, left_short) = _told(target), _told(origin)
+    (name, short), (left, left_short) = told(target), told(origin)
     if short and (box.revision or not name):
         if not box.revision.startswith(short):
             return False
@@ -122,7 +122,7 @@ def _is_target(target: str, origin: str, box: Container) -> bool:
     return bool(name) and (box.name == name or renamed)
 
 
-def _told(text: str) -> tuple[str, str]:
+def told(text: str) -> tuple[str, str]:
     """Name and revision as plans write where they come from and lead to; '' for one that is not there. Lanes with a
     site file name the revision alone."""
     first, _, last = text.rpartition(" ")

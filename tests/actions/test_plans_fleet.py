@@ -11,11 +11,13 @@ from scenes import HOSTS, NEW, OLD, SHARE, copy, home, ids, rank_boxes, spark, s
 
 from console.actions.plan import Probe, Verb
 from console.actions.plans import way_back_id
+from console.readings.acting_types import Acting, WindowState
 from console.readings.boot import BootRecord
 from console.readings.containers import Container, Containers, ContainerState
 from console.readings.hubcache import HubRepo, SnapshotFiles
 from console.readings.rows import RowRange, RowState
 from console.snapshot import RankView
+from console.wayback import way_back
 
 SAVES = [f"save-{host}" for host in HOSTS]
 STOPS = [f"stop-{host}" for host in HOSTS]
@@ -290,6 +292,24 @@ def test_the_frozen_revision_is_kept_and_its_id_too() -> None:
     assert "edit-site" not in ids(plan)
     assert way_back_id(plan) == way_back_id(frozen)
     assert plan.id != frozen.id
+
+
+def test_the_lamp_shows_the_way_back_that_the_window_froze() -> None:
+    """The window names its target as the plan did; another revision would be the way back otherwise."""
+    other = "abcdef1" + "0" * 33
+    repo = HubRepo("/mnt/dsv41", tuple(scenes.files(one) for one in (NEW, OLD, other)), (), {}, 0, ())
+    repos = tuple((host, scenes.pictures.reading(repo, 2, 5.0)) for host in HOSTS)
+    boots = (BootRecord(1e8, 575.0, revision=other), BootRecord(2e8, 575.0, revision=NEW))
+    frozen = spark().plan(Verb.ROLLBACK)
+    window = WindowState("w-1", "ana", "r", 1.0, 9e9, frozen.target, frozen.id)
+    inside = scenes.pictures.reading(Acting(8300.0, window=window), 1.0, 5.0)
+    outside, lane = spark(repos=repos, boots=boots), spark(repos=repos, boots=boots, acting=inside)
+    assert way_back(outside.snapshot, outside.view).revision == other
+    found = way_back(lane.snapshot, lane.view)
+    assert (found.revision, found.why) == (OLD, f"{OLD[:7]} was frozen when the window was opened")
+    boxes = tuple(replace(item, revision=OLD) for item in rank_boxes())
+    serves = spark(repos=repos, boots=boots, acting=inside, boxes=boxes)
+    assert way_back(serves.snapshot, serves.view).revision == NEW, "it serves already: B rolls forward"
 
 
 def test_a_checkpoint_in_a_plain_folder_needs_the_other_folder_named() -> None:
