@@ -33,7 +33,7 @@ from console.readings.link import LinkStatus
 from console.snapshot import LaneView
 
 OWED_S = 30 * 60.0
-"""A debt is due after this, or at its window's deadline where that is later."""
+"""A debt is due after this, or at its window's deadline where that has not passed."""
 REACH_KEPT_S = 600.0
 """Seconds for which it is believed that the head reaches its ranks."""
 MODES_ASKED_S, MODES_KEPT_S = 60.0, 600.0
@@ -235,7 +235,7 @@ class Carrying:
     ) -> Operation:
         """The operation file. Raises Refused."""
         folder, now = self._folder(view), head_now(self._ground.snapshot(), view)
-        due = max(deadline or 0.0, now + OWED_S)  # what is made in an overdue window is not overdue before it exists
+        due = deadline if deadline and deadline > now else now + OWED_S  # late is not overdue at once
         debt = "" if _owed(view) else self._debt(op, due, view)
         owing = with_debts(plan, folder, debt, must=plan.head not in spare)
         ready = filled(owing, folder, op, spare)

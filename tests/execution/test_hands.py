@@ -261,7 +261,7 @@ async def test_a_debt_that_stands_keeps_its_beginning(scene: Scene) -> None:
 
 @pytest.mark.parametrize("left_s", [-600.0, 300.0, 7200.0])
 async def test_a_debt_is_not_overdue_before_there_was_time_to_pay_it(scene: Scene, left_s: float) -> None:
-    """Half an hour, or the window's deadline where that is later; one that has passed is none."""
+    """The window's deadline, where it has not passed; else half an hour."""
     scene.plan = plan(step("off", "true", stage=Stage.WATCHDOG), owes="watchdog")
     async with scene.hands() as hands:
         await hands.open_window("lane", "swap to the new one", 1500, "lane")
@@ -273,7 +273,7 @@ async def test_a_debt_is_not_overdue_before_there_was_time_to_pay_it(scene: Scen
         await scene.ended(await go(hands))
         await scene.until(lambda: (a := scene.acting()) is not None and bool(a.debts), "the debt is seen")
         debt = scene.acting().debts[0]  # type: ignore[union-attr]
-        assert debt.deadline == (deadline if left_s > OWED_S else pytest.approx(debt.since + OWED_S, abs=1.0))
+        assert debt.deadline == (deadline if left_s > 0 else pytest.approx(debt.since + OWED_S, abs=1.0))
 
 
 async def test_an_outcome_is_that_of_whoever_began_it(scene: Scene) -> None:

@@ -240,7 +240,7 @@ ROWS = (
     row(
         "a debt is not overdue before there was time to pay it",
         CARRYING,
-        "due = max(deadline or 0.0, now + OWED_S)",
+        "due = deadline if deadline and deadline > now else now + OWED_S",
         "due = deadline or now + OWED_S",
         f"{H}::test_a_debt_is_not_overdue_before_there_was_time_to_pay_it",
     ),
