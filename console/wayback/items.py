@@ -135,7 +135,7 @@ def last_deed(lane: LaneView) -> tuple[float, float] | None:
 
 
 def frozen_target(snapshot: Snapshot, lane: LaneView) -> str:
-    """Where the open window says that `B` leads, in a plan's words: `NAME 0123456`, a revision or an id; '' for none."""
+    """Where the open window says that `B` leads, in a plan's words: `NAME 0123456`, a revision or an id, or ''."""
     acting = None if lane.acting is None else lane.acting.current(snapshot.now)
     return acting.window.target if acting is not None and acting.window is not None else ""
 
