@@ -384,7 +384,7 @@ async def test_nothing_is_left_after_close(docker: FakeDocker) -> None:
         await engine.read()
         _, lines = await follow(engine, raw["Id"])
         await until(lambda: len(lines) == 1)
-        assert len(engine_threads()) == 2
+        await until(lambda: len(engine_threads()) == 2)
     assert engine_threads() == []
     assert link.forwards_open == 0
     assert not any(folder.exists() for folder in link.folders)

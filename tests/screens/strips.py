@@ -147,7 +147,7 @@ class FakeHands:
 
 CLOCK = pictures.WALL
 LEASE = Lease("ana", "ana@desk 4711", "l1", 3, CLOCK - 372, CLOCK - 4, 60.0, "switch to 1bae0e1")
-WINDOW = WindowState("w1", "ana", "switch to 1bae0e1", CLOCK - 372, CLOCK - 372 + 1500, OLD, way_back().id)
+WINDOW = WindowState("w1", "ana", "switch to 1bae0e1", CLOCK - 372, CLOCK - 372 + 1500, OLD[:7], way_back().id)
 DEBT = Debt("watchdog", CLOCK - 70, CLOCK + 1068, "ana")
 
 
@@ -197,7 +197,11 @@ def acting(**extra: Any) -> Acting:
 def under_way(base: Snapshot | None = None, **extra: Any) -> Snapshot:
     """A picture with that on its first lane."""
     base = base or pictures.trouble()
-    lane = replace(base.lanes[0], acting=pictures.reading(acting(**extra), 0.0))
+    ranks = tuple(
+        replace(rank, revision=NEW, container=rank.container and replace(rank.container, revision=NEW))
+        for rank in base.lanes[0].ranks
+    )
+    lane = replace(base.lanes[0], ranks=ranks, acting=pictures.reading(acting(**extra), 0.0))
     return replace(base, lanes=(lane, *base.lanes[1:]))
 
 
