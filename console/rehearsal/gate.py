@@ -11,6 +11,8 @@ from typing import Literal
 
 Mode = Literal["open", "silent", "refused"]
 CHUNK = 65536
+TAKING = 5
+"""Turns of the loop from the kernel's accept to the first line of `_accept`, and some to spare."""
 
 
 class Gate:
@@ -23,6 +25,7 @@ class Gate:
         self._server: asyncio.Server | None = None
         self._wires: set[asyncio.Task[None]] = set()
         self._held: socket.socket | None = None
+        self._shut = False
         self.port = 0
 
     @property
@@ -37,6 +40,7 @@ class Gate:
 
     async def start(self) -> None:
         """Listen; `port` is known afterwards and stays the same."""
+        self._shut = False
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
         self._let_go()
@@ -75,8 +79,14 @@ class Gate:
             self._held = None
 
     async def _stop(self) -> None:
+        self._shut = True
         server, self._server = self._server, None
         if server is not None:
+            loop = asyncio.get_running_loop()
+            for listening in server.sockets:
+                loop.remove_reader(listening.fileno())
+            for _ in range(TAKING):  # closed before, a server leaves what it has just taken open and unserved
+                await asyncio.sleep(0)
             server.close()
         wires = list(self._wires)
         for wire in wires:
@@ -84,6 +94,9 @@ class Gate:
         await asyncio.gather(*wires, return_exceptions=True)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._shut:  # taken in the moment of closing: no wire yet when the others were cut
+            writer.transport.abort()
+            return
         task = asyncio.current_task()
         assert task is not None
         self._wires.add(task)
