@@ -157,7 +157,7 @@ def test_a_head_without_room_refuses_and_nothing_is_half_written(lane: ActingDoc
     with small_disk(lane.host, "64k"):
         refused = ana.do("rollback")
         assert refused.code == REFUSED and "No space left" in refused.err, refused.text
-        assert "Nothing was sent" in refused.err
+        assert "a lease was taken and given back; rollback did not begin: " in refused.err
         assert not head.current() and not head.lease()
         files = lane.host.root("find", STATE, "-name", "plan.json", "-o", "-name", "*.new*", "-o", "-name", "journal*")
         assert not files.split(), "neither an operation nor a part of one"
