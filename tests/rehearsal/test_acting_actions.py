@@ -12,7 +12,7 @@ import told
 from drills import BACK, NOW, Drill, drill
 
 from console.actions.plan import Verb
-from console.readings.acting_types import OperationState
+from console.readings.acting_types import OperationState, StepState
 from console.readings.ledger import Kind
 from console.readings.lights import LaneState
 from console.readings.watchdog import WatchdogState
@@ -60,6 +60,23 @@ async def test_a_docker_lane_is_stopped_and_started_again_by_its_id() -> None:
         await made.until(lambda: made.view().verdict.state is LaneState.SERVING, "it serves")
         assert made.running() == {"station": [SERVING]}
         await made.recorded(again)
+
+
+async def test_a_stop_ends_a_way_back_that_still_boots_for_minutes() -> None:
+    """What the runner waits for on its own host is its child, and ends with it."""
+    async with drill("station", "station", 4.0) as made:
+        began = await made.begin(Verb.ROLLBACK)
+
+        def boots() -> bool:
+            found = made.operation()
+            at = next((step for step in found.steps if step.stage == "boot"), None) if found is not None else None
+            return at is not None and at.state is StepState.RUNNING
+
+        await made.until(boots, "the retired one boots")
+        stopped = await made.do(Verb.STOP)
+        assert stopped.state is OperationState.DONE and stopped.id != began.operation
+        assert made.running() == {"station": []}
+        await made.recorded(stopped)
 
 
 async def test_the_watchdog_of_a_fleet_is_disarmed_owed_and_armed_again() -> None:

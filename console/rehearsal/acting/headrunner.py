@@ -25,6 +25,8 @@ LOST_S = 6.0
 """Seconds after which ssh gives a silent host up."""
 MARGIN_S = 15.0
 JOIN_S = 3.0
+TERMINATED = 128 + 15
+"""Exit status of a child that SIGTERM ended."""
 
 
 class Hosts(Protocol):
@@ -43,7 +45,8 @@ class HeadTransport:
         self._reach = set(reach) | {head}
         self._loop = asyncio.get_running_loop()
         self._open: set[concurrent.futures.Future[Done]] = set()
-        self._questions: set[concurrent.futures.Future[Done]] = set()
+        self._may_end: set[concurrent.futures.Future[Done]] = set()
+        """Questions, and what is a child of the runner: a command on the head itself."""
         self.closed = False
 
     def run(self, host: str, argv: Sequence[str], stdin: str, limit: float, question: bool = False) -> Done:
@@ -53,13 +56,14 @@ class HeadTransport:
         if host not in self._reach or host not in self._playing.hosts:
             return Done(127, "", f"the head has no way to {host}")
         asked = asyncio.run_coroutine_threadsafe(self._ask(host, argv, stdin, limit), self._loop)
-        kept = (self._open, self._questions) if question else (self._open,)
+        here = host == self._head
+        kept = (self._open, self._may_end) if question or here else (self._open,)
         for one in kept:
             one.add(asked)
         try:
             return asked.result(limit + MARGIN_S)
         except concurrent.futures.CancelledError:
-            return Done(None, "", "broken off")
+            return Done(TERMINATED if here and not self.closed else None, "", "broken off")
         except concurrent.futures.TimeoutError:
             asked.cancel()
             return Done(None, "", f"no end after {limit:.0f} s")
@@ -68,8 +72,8 @@ class HeadTransport:
                 one.discard(asked)
 
     def interrupt(self) -> None:
-        """Break off questions."""
-        for asked in tuple(self._questions):
+        """See `Transport.interrupt`."""
+        for asked in tuple(self._may_end):
             asked.cancel()
 
     def let_go(self) -> None:
@@ -87,7 +91,12 @@ class HeadTransport:
         until = self._loop.time() + limit
         silent = 0.0
         while not work.done():
-            await asyncio.wait([work], timeout=0.2)
+            try:
+                await asyncio.wait([work], timeout=0.2)
+            except asyncio.CancelledError:
+                if host == self._head:
+                    work.cancel()
+                raise
             silent = silent + 0.2 if self._playing.reaches(self._head, host) else 0.0
             if self._loop.time() > until:
                 work.cancel()
