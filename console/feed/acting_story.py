@@ -76,7 +76,8 @@ def _operation(lane: str, before: Operation | None, after: Operation | None, ahe
     if not known:
         plan = f", plan {after.plan_id}" if after.plan_id else ""
         yield Event(after.began - ahead, who, f"{after.verb.upper()} began: {after.title}{plan}", Severity.INFO)
-    old = {step.id: step for step in before.steps} if before is not None and known else {}
+    told = (*before.steps, *before.rescue) if before is not None and known else ()
+    old = {step.id: step for step in told}
     for step in (*after.steps, *after.rescue):
         yield from _step(old.get(step.id), step, ahead)
     if after.took_over and (not known or (before is not None and before.took_over != after.took_over)):

@@ -289,6 +289,14 @@ def test_an_operation_is_told_with_its_operator_and_its_steps() -> None:
     assert told(Acting(WALL, operation=DONE), Acting(WALL + 5, operation=DONE)) == []
 
 
+def test_a_step_of_the_rescue_is_told_once() -> None:
+    """At every reading it would fill the list of events with itself."""
+    rescued = replace(DONE, rescue=tuple(replace(step, id=f"rescue-{step.id}") for step in DONE.steps))
+    first = told(Acting(WALL, operation=DONE), Acting(WALL + 1, operation=rescued))
+    assert [text for _, _, text, _ in first] == ["stop rank 0: done, 0m20s"]
+    assert told(Acting(WALL, operation=rescued), Acting(WALL + 5, operation=rescued)) == []
+
+
 def test_what_nobody_carries_on_is_told_loudly() -> None:
     runs = replace(DONE, state=OperationState.RUNNING, ended=None)
     words = "HALF DONE after stop rank 0, next: start the lane"
