@@ -135,8 +135,10 @@ def _target(lane: LaneView, up: Sequence[Container]) -> _Target:
     earlier = next((one for one in before_now if one in there and one != serving), "")
     # where it is on record that what serves came up last, the record knows better than an earlier text what was before
     recorded = earlier if before_now[:1] == [serving] else ""
-    before = lane.lane.previous.revision or recorded or _previous(lane)
-    if before in there and before != serving and before in (lane.lane.previous.revision, _previous(lane)):
+    named_before = (lane.lane.previous.revision, recorded, _previous(lane))
+    # what the fleet file calls the previous one may serve by now: then it is the earlier text's other one
+    before = next((one for one in named_before if one and one != serving), "")
+    if before in there and before in (lane.lane.previous.revision, _previous(lane)):
         return _Target(before, f"{fmt.revision(before)} is named as the previous one")
     if earlier:
         return _Target(earlier, f"{fmt.revision(earlier)} was served by this lane before")

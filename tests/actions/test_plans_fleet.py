@@ -15,7 +15,7 @@ from console.readings.acting_types import Acting, WindowState
 from console.readings.boot import BootRecord
 from console.readings.containers import Container, Containers, ContainerState
 from console.readings.hubcache import HubRepo, SnapshotFiles
-from console.readings.rows import RowRange, RowState
+from console.readings.rows import RowCopies, RowRange, RowState, Tiling
 from console.snapshot import RankView
 from console.wayback import way_back
 
@@ -310,6 +310,19 @@ def test_the_lamp_shows_the_way_back_that_the_window_froze() -> None:
     boxes = tuple(replace(item, revision=OLD) for item in rank_boxes())
     serves = spark(repos=repos, boots=boots, acting=inside, boxes=boxes)
     assert way_back(serves.snapshot, serves.view).revision == NEW, "it serves already: B rolls forward"
+
+
+def test_after_a_way_back_to_what_the_fleet_file_calls_previous_the_lamp_leads_where_the_key_does() -> None:
+    """It is what serves now; what was left is the earlier text's, also where it looks as if it were being prepared."""
+    boxes = tuple(replace(item, revision=OLD) for item in rank_boxes())
+    data = scenes.site_bytes(SNAP=f"snapshots/{OLD}", ENGRAM_LOCAL_DIR="dsv41-engram-local")
+    left = scenes.pictures.reading(RowCopies(NEW, (), Tiling(())), 1.0, 5.0)
+    rest = f'previous = {{ revision = "{OLD}", rows = "dsv41-engram-local" }}'
+    lane = spark(boxes=boxes, data=data, rest=rest, previous_rows=left, next_rows=left)
+    found = way_back(lane.snapshot, lane.view)
+    assert (found.revision, found.why) == (NEW, f"{NEW[:7]} is named as the previous one")
+    unknown = lane.but(previous_rows=None)
+    assert way_back(unknown.snapshot, unknown.view).why == f"no other revision is kept; {NEW[:7]} is only being prepared"
 
 
 def test_a_checkpoint_in_a_plain_folder_needs_the_other_folder_named() -> None:
