@@ -322,7 +322,8 @@ def test_after_a_way_back_to_what_the_fleet_file_calls_previous_the_lamp_leads_w
     found = way_back(lane.snapshot, lane.view)
     assert (found.revision, found.why) == (NEW, f"{NEW[:7]} is named as the previous one")
     unknown = lane.but(previous_rows=None)
-    assert way_back(unknown.snapshot, unknown.view).why == f"no other revision is kept; {NEW[:7]} is only being prepared"
+    nothing = way_back(unknown.snapshot, unknown.view)
+    assert nothing.why == f"no other revision is kept; {NEW[:7]} is only being prepared"
 
 
 def test_a_checkpoint_in_a_plain_folder_needs_the_other_folder_named() -> None:
