@@ -199,17 +199,11 @@ async def test_secrets_are_references(place: Place) -> None:
 # --- as the console does it
 
 
-@pytest.fixture
-async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+@pytest.fixture(autouse=True)
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operators of the scene's lane keep a ledger on its head."""
     vars_ = f'[lanes.lane.vars]\nbox_ledger = "{tmp_path}/ledger.md"\n'
     monkeypatch.setattr(hands_scene, "FLEET", hands_scene.FLEET + vars_)
-    made = Scene(tmp_path, monkeypatch)
-    await made.feed.start()
-    try:
-        await made.until(lambda: made.acting() is not None, "the head was read")
-        yield made
-    finally:
-        await made.feed.stop()
 
 
 async def test_what_ended_is_told_to_those_who_keep_a_ledger(scene: Scene) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
@@ -706,9 +707,10 @@ def test_a_precondition_whose_answer_was_lost_is_asked_for_again() -> None:
 @pytest.mark.parametrize("limit", [8.0, 60.0])
 def test_a_host_that_was_restarted_is_not_sent_the_command_again(limit: float) -> None:
     """It has forgotten that the step was begun: that is no proof that nothing of it was done."""
-    run = Run(plan(step("a", "spark-1", "start", OLD, limit=limit)), World(hangs={"start"}))
+    run, waits = Run(plan(step("a", "spark-1", "start", OLD, limit=limit)), World(hangs={"start"})), count()
 
     def restarts() -> None:
+        assert next(waits) < 10_000, "waited for without end"
         if run.world.ran and run.world.uptime > 1:
             run.world.claims.clear()
             run.world.uptime = 0.1

@@ -155,15 +155,21 @@ def test_on_the_head_a_long_command_is_a_child_of_the_runner(real: RealWorld) ->
     assert real.states == {"a": "done", "b": "failed"}
 
 
-def test_a_child_that_was_killed_with_its_runner_is_lost_not_running(real: RealWorld) -> None:
-    made = real.plan(real.step("a", "spark-0", "slow", "600", limit=900.0), real.step("b", "spark-0", "start", "x"))
-    real.write(made)
+def killed(real: RealWorld) -> Path:
+    """The runner and its child `a`, as it runs. The file in which the child is noted."""
     running = real.start()
     begun = real.op / "a" / "begun"
     until(lambda: begun.exists() and begun.read_text().count(" ") == 2 and real.ran(), "it runs")
     running.send_signal(signal.SIGKILL)
     running.wait()
     os.killpg(int(begun.read_text().split()[0]), signal.SIGKILL)
+    return begun
+
+
+def test_a_child_that_was_killed_with_its_runner_is_lost_not_running(real: RealWorld) -> None:
+    made = real.plan(real.step("a", "spark-0", "slow", "600", limit=900.0), real.step("b", "spark-0", "start", "x"))
+    real.write(made)
+    killed(real)
     assert real.run() == 1, real.log
     assert real.states == {"a": "unknown", "b": "skipped"} and real.ran() == {"slow 600": 1}
     assert "it left no result" in real.end[1]
@@ -174,12 +180,7 @@ def test_a_child_of_which_a_full_disk_kept_no_trace_is_told_by_its_deed(real: Re
     """Whoever carries on must not wait for a process that nobody can name, where what it was for is there."""
     made = replace(real.step("a", "spark-0", "slow", "600", limit=900.0), after=(real.probe("spark-0", "old", "up"),))
     real.write(real.plan(made, real.step("b", "spark-0", "start", "x")))
-    running = real.start()
-    begun = real.op / "a" / "begun"
-    until(lambda: begun.exists() and begun.read_text().count(" ") == 2 and real.ran(), "it runs")
-    running.send_signal(signal.SIGKILL)
-    running.wait()
-    os.killpg(int(begun.read_text().split()[0]), signal.SIGKILL)
+    begun = killed(real)
     begun.write_text("") if left else begun.unlink()
     (real.world / "up" / "old").touch()
     assert real.run() == 0, real.log
